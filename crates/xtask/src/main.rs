@@ -1,1 +1,62 @@
-fn main() {}
+//! `cargo xtask`: the project's tool box. This file only reads the command line and hands on; each command has a module.
+//!
+//! Nothing of the product lives in this crate, and it uses none of the product's crates: it starts programs, reads what they
+//! print, and checks the tree. Exit code 0: done; 1: it failed and said why; 2: the command line was not understood.
+
+mod bench;
+mod console;
+mod demo;
+mod image;
+mod juju;
+mod layout;
+mod pack;
+mod program;
+mod setup;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Builds, shows, tests and checks the Slurm charms and juju-local.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Installs what the other commands need on this machine, and says what and why
+    Setup,
+    /// Builds both charms and juju-local into dist/
+    Pack(pack::Arguments),
+    /// Deploys slurmctld and two compute units on juju-local and runs a job on them
+    Demo(demo::Arguments),
+    /// Runs the tests: every tier, or the one that is named
+    Test(test::Arguments),
+    /// Checks formatting, lints and the rules of the source tree
+    Tidy,
+    /// Measures (nothing yet)
+    Bench,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Task::Setup => setup::run(),
+        Task::Pack(arguments) => pack::run(&arguments),
+        Task::Demo(arguments) => demo::run(&arguments),
+        Task::Test(arguments) => test::run(&arguments),
+        Task::Tidy => tidy::run(),
+        Task::Bench => bench::run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            console::say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

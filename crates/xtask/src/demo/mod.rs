@@ -1,0 +1,141 @@
+//! `cargo xtask demo`: from a checkout to a job on two dynamic nodes, and back again with `--rm`.
+//!
+//! A demo that is already there is destroyed first, not reused: the charms may have changed, and a demo that begins with
+//! nothing is the one worth seeing.
+
+mod readiness;
+
+use std::collections::BTreeSet;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+
+use crate::console::{Phases, ProgressLine, say};
+use crate::image::Building;
+use crate::juju::Juju;
+use crate::{layout, pack, program, setup};
+
+const MODEL: &str = "demo";
+const NODES: usize = 2;
+const SETTLE_WITHIN: Duration = Duration::from_secs(600);
+/// Juju runs a failed hook again by itself, so an error is only believed when it stays.
+const ERROR_STAYS: Duration = Duration::from_secs(60);
+const JOB_WITHIN: Duration = Duration::from_secs(120);
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Takes the demo down again and leaves nothing of it on this machine
+    #[arg(long)]
+    rm: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if !program::is_root() {
+        bail!("the demo boots machines, which only root may: run `sudo -E cargo xtask demo`");
+    }
+    if arguments.rm { remove() } else { show() }
+}
+
+fn show() -> Result<()> {
+    let juju = Juju::model(MODEL);
+    let mut phases = Phases::begin();
+    phases.phase("setup", setup::machines)?;
+    phases.phase("build juju-local", pack::juju_local)?;
+    let image = Building::start()?;
+    phases.phase("pack charms", pack::all_charms)?;
+    phases.phase("image", || image.finish())?;
+    if juju.exists() {
+        say("there is a demo already: destroying it, to begin with nothing");
+        phases.phase("destroy the old demo", || juju.destroy())?;
+    }
+    let outcome = phases
+        .phase("deploy", || deploy(&juju))
+        .and_then(|()| phases.phase("settle", || settle(&juju)))
+        .and_then(|()| phases.phase("job", || job(&juju)));
+    match outcome {
+        Ok(output) => print!("{output}"),
+        Err(error) => {
+            juju.show_trouble();
+            return Err(error);
+        }
+    }
+    juju.run("status", &[])?;
+    say(&format!("== {}", phases.summary()));
+    say(GOING_ON);
+    Ok(())
+}
+
+const GOING_ON: &str = "
+The cluster stays up. To look around:
+
+  export PATH=\"$PWD/dist/bin:$PATH\"
+  juju status --watch 1s
+  juju ssh slurmctld/0 sinfo
+  juju add-unit compute && juju status --watch 1s      # one more node; slurm.conf stays as it is
+  juju ssh slurmctld/0 srun -p compute -N3 hostname
+  juju debug-log --limit 50
+  cargo xtask demo --rm                                # takes it all down
+";
+
+fn deploy(juju: &Juju) -> Result<()> {
+    let root = layout::root()?;
+    let relative = |name: &str| -> Result<String> {
+        let file = layout::charm_file(name)?;
+        Ok(format!("./{}", file.strip_prefix(&root).unwrap_or(&file).display()))
+    };
+    juju.add()?;
+    juju.run("deploy", &[&relative("slurmctld")?])?;
+    juju.run("deploy", &[&relative("slurmd")?, "compute", "-n", &NODES.to_string()])?;
+    juju.run("integrate", &["slurmctld", "compute"])
+}
+
+/// Waits until every unit is active and idle, and shows what is awaited meanwhile.
+fn settle(juju: &Juju) -> Result<()> {
+    let expected = [("slurmctld", 1), ("compute", NODES)];
+    let begun = Instant::now();
+    let mut line = ProgressLine::new();
+    let mut failing_since: Option<Instant> = None;
+    loop {
+        let status = juju.status()?;
+        let awaited = readiness::awaited(&status, &expected);
+        if awaited.is_empty() {
+            line.end();
+            return Ok(());
+        }
+        line.show(begun.elapsed(), &format!("waiting for {}", awaited.join(", ")));
+        let errors = readiness::errors(&status);
+        failing_since = if errors.is_empty() { None } else { failing_since.or_else(|| Some(Instant::now())) };
+        let hopeless = failing_since.is_some_and(|since| since.elapsed() > ERROR_STAYS);
+        if hopeless || begun.elapsed() > SETTLE_WITHIN {
+            line.end();
+            bail!("the cluster did not become active: still waiting for {}", awaited.join(", "));
+        }
+        thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// Runs one job over all nodes as an ordinary user and returns what it printed.
+fn job(juju: &Juju) -> Result<String> {
+    let nodes = format!("-N{NODES}");
+    let output = juju.ask("ssh", &["slurmctld/0", "srun", "-p", "compute", &nodes, "hostname"], JOB_WITHIN)?;
+    let hosts: BTreeSet<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    ensure!(hosts.len() == NODES, "the job should print {NODES} host names and printed {output:?}");
+    Ok(output)
+}
+
+fn remove() -> Result<()> {
+    let juju = Juju::model(MODEL);
+    if !layout::dist_bin()?.join("juju-local").exists() {
+        pack::juju_local()?;
+    }
+    if juju.exists() {
+        juju.destroy()?;
+    } else {
+        say("no demo answers");
+    }
+    let mut clean = program::program(layout::dist_bin()?.join("juju-local"))?;
+    clean.arg("clean");
+    say(&format!("$ {}", program::describe(&clean)));
+    program::run(&mut clean)
+}

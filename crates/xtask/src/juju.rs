@@ -1,0 +1,84 @@
+//! The `juju` command of `dist/bin`, used like a person would: started as a program, its output read. Knows commands, not the
+//! order in which they make a cluster.
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::console::say;
+use crate::{layout, program};
+
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// One model.
+pub(crate) struct Juju {
+    model: &'static str,
+}
+
+impl Juju {
+    pub(crate) fn model(model: &'static str) -> Self {
+        Self { model }
+    }
+
+    /// Returns `juju SUBCOMMAND --model MODEL ARGUMENTS…`.
+    fn command(&self, subcommand: &str, arguments: &[&str]) -> Result<Command> {
+        let mut command = program::program(layout::dist_bin()?.join("juju"))?;
+        command.args([subcommand, "--model", self.model]).args(arguments);
+        Ok(command)
+    }
+
+    /// Runs a command that belongs to the story: shown before it runs.
+    pub(crate) fn run(&self, subcommand: &str, arguments: &[&str]) -> Result<()> {
+        let mut command = self.command(subcommand, arguments)?;
+        say(&format!("$ {}", program::describe(&command)));
+        program::run(&mut command)
+    }
+
+    /// Runs a command within a deadline and returns what it printed.
+    pub(crate) fn ask(&self, subcommand: &str, arguments: &[&str], deadline: Duration) -> Result<String> {
+        let mut command = self.command(subcommand, arguments)?;
+        say(&format!("$ {}", program::describe(&command)));
+        program::capture(&mut command, deadline)
+    }
+
+    pub(crate) fn status(&self) -> Result<Value> {
+        let text = program::capture(&mut self.command("status", &["--format", "json"])?, ANSWER_WITHIN)?;
+        serde_json::from_str(&text).context("`juju status` did not print JSON")
+    }
+
+    /// Says whether the model answers.
+    pub(crate) fn exists(&self) -> bool {
+        self.status().is_ok()
+    }
+
+    pub(crate) fn add(&self) -> Result<()> {
+        self.whole_model("add-model", &[])
+    }
+
+    /// Ends the model and everything in it, whatever state it is in.
+    pub(crate) fn destroy(&self) -> Result<()> {
+        self.whole_model("destroy-model", &["--no-prompt", "--force"])
+    }
+
+    /// Shows what a person would look at first when something went wrong. Never fails: it runs on the way out.
+    pub(crate) fn show_trouble(&self) {
+        for (subcommand, arguments) in [("status", &[][..]), ("debug-log", &["--limit", "60"][..])] {
+            let shown = self
+                .command(subcommand, arguments)
+                .and_then(|mut command| program::collect(&mut command, ANSWER_WITHIN));
+            match shown {
+                Ok(finished) => say(&format!("--- juju {subcommand}\n{}{}", finished.stdout, finished.stderr)),
+                Err(error) => say(&format!("--- juju {subcommand}: {error:#}")),
+            }
+        }
+    }
+
+    fn whole_model(&self, subcommand: &str, options: &[&str]) -> Result<()> {
+        let mut command = program::program(layout::dist_bin()?.join("juju"))?;
+        command.args([subcommand, self.model]).args(options);
+        say(&format!("$ {}", program::describe(&command)));
+        program::run(&mut command)
+    }
+}

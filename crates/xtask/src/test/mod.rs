@@ -1,0 +1,76 @@
+//! `cargo xtask test`: runs the tiers, adds up what they counted, names those that failed. What a tier runs is in `tiers.rs`.
+
+mod counts;
+mod tiers;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+
+use self::counts::Counts;
+use crate::console::{Phases, say};
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The tier to run; all of them when none is named
+    tier: Option<Tier>,
+    /// Handed to the test programs (unit, process) or to pytest (cluster, conformance)
+    #[arg(last = true, value_name = "ARGUMENTS", requires = "tier")]
+    rest: Vec<String>,
+}
+
+/// The tiers, in the order in which they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Tier {
+    /// Decisions: tests beside the code
+    Unit,
+    /// The boundary: tests that start real programs
+    Process,
+    /// It works: pytest and jubilant on booted machines with real Slurm
+    Cluster,
+    /// The stand-in tells no lies: recordings of a real Juju, replayed
+    Conformance,
+}
+
+impl Tier {
+    fn name(self) -> &'static str {
+        match self {
+            Tier::Unit => "unit",
+            Tier::Process => "process",
+            Tier::Cluster => "cluster",
+            Tier::Conformance => "conformance",
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let wanted = arguments.tier.map_or_else(|| Tier::value_variants().to_vec(), |tier| vec![tier]);
+    let mut phases = Phases::begin();
+    let mut total = Counts::default();
+    let mut failed = Vec::new();
+    let mut machines = tiers::Machines::prepare(&wanted);
+    for tier in wanted {
+        let name = tier.name();
+        let outcome = phases.phase(name, || tiers::run(tier, &arguments.rest, &mut machines));
+        match outcome {
+            Ok(outcome) => {
+                total += outcome.counts;
+                if !outcome.succeeded {
+                    failed.push(name);
+                    // It broke before it could count: that is a failure all the same.
+                    total.failed += usize::from(outcome.counts.failed == 0);
+                }
+            }
+            Err(error) => {
+                say(&format!("error: {name}: {error:#}"));
+                failed.push(name);
+                total.failed += 1;
+            }
+        }
+    }
+    say(&format!("== {}", phases.summary()));
+    if !failed.is_empty() {
+        say(&format!("failed: {}", failed.join(", ")));
+    }
+    println!("{total}");
+    if failed.is_empty() { Ok(()) } else { bail!("tests failed") }
+}

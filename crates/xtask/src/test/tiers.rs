@@ -1,0 +1,187 @@
+//! What each tier runs, and with what around it: cargo for the first two, pytest on juju-local for the others.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::Tier;
+use super::counts::Counts;
+use crate::console::say;
+use crate::image::Building;
+use crate::{layout, pack, program, setup};
+
+/// Names another directory with the suite that replays recordings of a real Juju.
+const CONFORMANCE_VARIABLE: &str = "JUJU_CONFORMANCE";
+
+/// How a tier ended.
+pub(super) struct Outcome {
+    pub(super) counts: Counts,
+    pub(super) succeeded: bool,
+}
+
+pub(super) fn run(tier: Tier, rest: &[String], machines: &mut Machines) -> Result<Outcome> {
+    match tier {
+        Tier::Unit => cargo_test(&["--lib", "--bins"], rest),
+        Tier::Process => process(rest),
+        Tier::Cluster => {
+            let python = machines.ready()?;
+            let root = layout::root()?;
+            let mut command = program::program(&python)?;
+            command.args(["-m", "pytest", "--verbose", "tests"]).args(rest).current_dir(root);
+            for charm in ["slurmctld", "slurmd"] {
+                command.env(format!("{}_CHARM", charm.to_uppercase()), layout::charm_file(charm)?);
+            }
+            pytest(&mut command)
+        }
+        Tier::Conformance => conformance(rest, machines),
+    }
+}
+
+fn cargo_test(targets: &[&str], rest: &[String]) -> Result<Outcome> {
+    let mut command = program::cargo()?;
+    // `--no-fail-fast`: one failing program must not hide what the others have to say.
+    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]).args(targets).arg("--").args(rest);
+    let finished = program::tee(&mut command)?;
+    Ok(Outcome { counts: Counts::of_cargo(&finished.stdout), succeeded: finished.status.success() })
+}
+
+fn process(rest: &[String]) -> Result<Outcome> {
+    let metadata = crate::tidy::cargo_metadata()?;
+    let kinds = metadata["packages"].as_array().into_iter().flatten().flat_map(|package| {
+        package["targets"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|target| target["kind"].as_array().into_iter().flatten())
+    });
+    // Cargo takes a pattern that fits nothing for an error.
+    if !kinds.into_iter().any(|kind| kind == &Value::from("test")) {
+        say("there are no process tests yet");
+        return Ok(Outcome { counts: Counts::default(), succeeded: true });
+    }
+    cargo_test(&["--test", "*"], rest)
+}
+
+fn conformance(rest: &[String], machines: &mut Machines) -> Result<Outcome> {
+    let list = layout::root()?.join("tests/conformance-scenarios.txt");
+    let text = std::fs::read_to_string(&list).with_context(|| format!("could not read {}", list.display()))?;
+    let scenarios = scenarios(&text);
+    let Some(suite) = conformance_suite()? else {
+        say(&format!(
+            "skipped: no conformance suite at ${CONFORMANCE_VARIABLE} or in shared/conformance beside the checkout"
+        ));
+        let skipped = Counts { skipped: scenarios.len(), ..Counts::default() };
+        return Ok(Outcome { counts: skipped, succeeded: true });
+    };
+    let python = machines.ready()?;
+    let mut command = program::program(&python)?;
+    command.current_dir(&suite).args(["-m", "pytest", "-c", "pytest.ini", "--rootdir", ".", "-v"]).args(rest);
+    command.args(scenarios.iter().map(|name| format!("test_conformance.py::test_scenario[{name}]")));
+    command.env("JUJU", layout::dist_bin()?.join("juju"));
+    pytest(&mut command)
+}
+
+/// Returns the names in a list with one scenario per line, `#` before a remark.
+fn scenarios(text: &str) -> Vec<String> {
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+/// Finds the suite. A directory that was named must exist; one that happens to lie beside the checkout may.
+fn conformance_suite() -> Result<Option<PathBuf>> {
+    if let Some(named) = std::env::var_os(CONFORMANCE_VARIABLE).filter(|value| !value.is_empty()) {
+        let named = PathBuf::from(named);
+        if !is_suite(&named) {
+            bail!("{CONFORMANCE_VARIABLE} names {}, where there is no test_conformance.py", named.display());
+        }
+        return Ok(Some(named));
+    }
+    let beside = layout::root()?.parent().map(|above| above.join("shared/conformance"));
+    Ok(beside.filter(|path| is_suite(path)))
+}
+
+fn is_suite(path: &Path) -> bool {
+    path.join("test_conformance.py").is_file()
+}
+
+/// Runs pytest with our `juju` first on PATH.
+fn pytest(command: &mut Command) -> Result<Outcome> {
+    let mut path = vec![layout::dist_bin()?];
+    path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    command.env("PATH", std::env::join_paths(path).context("PATH cannot be extended")?);
+    // Lines appear when they are printed, and no cache is written into a tree that may not be ours.
+    command.env("PYTHONUNBUFFERED", "1").env("PYTHONDONTWRITEBYTECODE", "1").args(["-p", "no:cacheprovider"]);
+    let finished = program::tee(command)?;
+    Ok(Outcome { counts: Counts::of_pytest(&finished.stdout), succeeded: finished.status.success() })
+}
+
+/// What the tiers on machines stand on: host packages, Python, packed charms, the image. Prepared once.
+pub(super) enum Machines {
+    /// No tier asks for machines.
+    Unused,
+    /// The image is being built while other tiers run.
+    Coming(Box<Building>),
+    /// All is there; this is the Python to use.
+    Ready(PathBuf),
+    /// Why there can be none.
+    Impossible(String),
+}
+
+impl Machines {
+    /// Begins what takes long, if a tier that runs later will need it.
+    pub(super) fn prepare(wanted: &[Tier]) -> Self {
+        if !wanted.iter().any(|tier| matches!(tier, Tier::Cluster | Tier::Conformance)) {
+            return Machines::Unused;
+        }
+        if !program::is_root() {
+            return Machines::Impossible("it boots machines, which only root may: run it with `sudo -E`".to_owned());
+        }
+        match setup::machines().and_then(|()| pack::juju_local()).and_then(|()| Building::start()) {
+            Ok(building) => Machines::Coming(Box::new(building)),
+            Err(error) => Machines::Impossible(format!("{error:#}")),
+        }
+    }
+
+    /// Waits for all of it, and returns the Python interpreter with the tests' packages.
+    fn ready(&mut self) -> Result<PathBuf> {
+        let before = std::mem::replace(self, Machines::Impossible("its preparation failed before".to_owned()));
+        let python = match before {
+            Machines::Ready(python) => python,
+            Machines::Coming(building) => {
+                pack::all_charms()?;
+                let python = setup::python()?;
+                building.finish()?;
+                python
+            }
+            Machines::Impossible(why) => {
+                *self = Machines::Impossible(why.clone());
+                bail!(why)
+            }
+            Machines::Unused => bail!("nothing was prepared for this tier"),
+        };
+        *self = Machines::Ready(python.clone());
+        Ok(python)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_scenarios_has_remarks_and_blank_lines() {
+        assert_eq!(
+            scenarios("# first\ndeploy_one_unit\n\n integrate_quiet  # both sides\n"),
+            ["deploy_one_unit", "integrate_quiet"]
+        );
+    }
+
+    #[test]
+    fn what_could_not_be_prepared_says_why_each_time() {
+        let mut machines = Machines::Impossible("no root".to_owned());
+        assert_eq!(machines.ready().unwrap_err().to_string(), "no root");
+        assert_eq!(machines.ready().unwrap_err().to_string(), "no root");
+    }
+}

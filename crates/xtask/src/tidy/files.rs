@@ -1,0 +1,64 @@
+//! Files that must exist, and how every Rust file begins.
+
+use anyhow::{Context, Result};
+
+use super::{Findings, rust_source};
+use crate::layout;
+
+/// What the top level must have.
+const REQUIRED: &[&str] = &[
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "Cargo.lock",
+    "Cargo.toml",
+    "LICENSE",
+    "README.md",
+    "SECURITY.md",
+    "charmcraft",
+    "charms",
+    "crates",
+    "interfaces",
+    "justfile",
+    "tests",
+];
+
+/// A file longer than this does more than one thing.
+const MOST_LINES: usize = 500;
+
+pub(super) fn check() -> Result<Findings> {
+    let root = layout::root()?;
+    let missing = REQUIRED.iter().filter(|name| !root.join(name).exists());
+    let mut findings: Findings = missing.map(|name| format!("{name} is missing at the top level")).collect();
+    for directory in ["charms", "crates"] {
+        for path in rust_source::files(&root.join(directory))? {
+            let text = std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+            let shown = path.strip_prefix(&root).unwrap_or(&path).display();
+            findings.extend(complaints(&text).into_iter().map(|complaint| format!("{shown} {complaint}")));
+        }
+    }
+    Ok(findings)
+}
+
+fn complaints(text: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    if !text.starts_with("//!") {
+        complaints.push("does not begin with a `//!` comment that says what belongs in it".to_owned());
+    }
+    let lines = text.lines().count();
+    if lines > MOST_LINES {
+        complaints.push(format!("has {lines} lines, {MOST_LINES} at most: split it by noun"));
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_begins_with_what_it_is_for() {
+        assert!(complaints("//! Reads x.\n\nuse y;\n").is_empty());
+        assert_eq!(complaints("use y;\n//! late\n").len(), 1);
+        assert_eq!(complaints(&format!("//! Long.\n{}", "\n".repeat(MOST_LINES))).len(), 1);
+    }
+}

@@ -1,0 +1,63 @@
+//! `cargo xtask tidy`: everything about the tree that a machine can check. All checks run, and the failed ones are named at
+//! the end. The rules themselves are told in ARCHITECTURE.md.
+
+mod charms;
+mod dependencies;
+mod files;
+mod names;
+mod purity;
+mod rust_source;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::console::say;
+use crate::program;
+
+/// A finding: one sentence that names the place and what is wrong there.
+type Findings = Vec<String>;
+
+/// A check: finds what is wrong, or fails to look.
+type Check = fn() -> Result<Findings>;
+
+pub(crate) fn run() -> Result<()> {
+    let checks: &[(&str, Check)] = &[
+        ("format", || cargo(&["fmt", "--all", "--check"])),
+        ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
+        ("dependency direction", dependencies::check),
+        ("files", files::check),
+        ("purity", purity::check_pure_modules),
+        ("one place that starts processes", purity::check_process_sites),
+        ("charm descriptions", charms::check),
+        ("names", names::check),
+    ];
+    let mut failed = Vec::new();
+    for (name, check) in checks {
+        let findings = check().unwrap_or_else(|error| vec![format!("{error:#}")]);
+        say(&format!("{name}: {}", if findings.is_empty() { "ok" } else { "FAILED" }));
+        for finding in &findings {
+            say(&format!("  {finding}"));
+        }
+        if !findings.is_empty() {
+            failed.push(*name);
+        }
+    }
+    if !failed.is_empty() {
+        bail!("not tidy: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn cargo(arguments: &[&str]) -> Result<Findings> {
+    program::run(program::cargo()?.args(arguments)).map(|()| Vec::new())
+}
+
+/// Returns what cargo knows about the packages of this workspace.
+pub(crate) fn cargo_metadata() -> Result<Value> {
+    let mut command = program::cargo()?;
+    command.args(["metadata", "--no-deps", "--locked", "--format-version", "1"]);
+    let text = program::capture(&mut command, Duration::from_secs(120))?;
+    serde_json::from_str(&text).context("`cargo metadata` did not print JSON")
+}
