@@ -1,0 +1,51 @@
+//! An action as a value: what it is asked, what it answers, and how it says no.
+
+use std::error::Error;
+
+/// An action of a charm: parameters decoded into a struct, and an answer.
+///
+/// Juju checks parameters against the schema in the charm's metadata before the charm is started, so a parameter that
+/// does not decode is a defect of the charm.
+pub trait Action: serde::de::DeserializeOwned {
+    /// The name the operator types.
+    const NAME: &'static str;
+}
+
+/// What a finished action shows, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ActionResults(Vec<(String, String)>);
+
+impl ActionResults {
+    /// Adds one value. Keys are lower case words joined by hyphens; a dot nests.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<String>) -> Self {
+        self.0.push((key.to_owned(), value.into()));
+        self
+    }
+
+    /// Returns the values in order.
+    pub fn entries(&self) -> &[(String, String)] {
+        &self.0
+    }
+}
+
+/// Why an action did not do what it was asked.
+#[derive(Debug)]
+pub enum ActionFailure {
+    /// The request cannot be met, and the text says why. Shown to the operator as the action's message.
+    Refused(String),
+    /// The machine or Juju failed.
+    Broken(Box<dyn Error>),
+}
+
+impl ActionFailure {
+    /// A request that cannot be met.
+    pub fn refused(reason: impl Into<String>) -> Self {
+        Self::Refused(reason.into())
+    }
+
+    /// A failure below the action.
+    pub fn broken(error: impl Error + 'static) -> Self {
+        Self::Broken(Box::new(error))
+    }
+}

@@ -1,0 +1,129 @@
+//! Rounds of observe, plan and apply until nothing is left to do, and then the status.
+//!
+//! What is observed, planned and applied belongs to the charm. This module owns the order of it, and its end.
+
+use crate::log::Journal;
+use crate::status::Status;
+use crate::tools::{ToolError, Tools};
+use std::error::Error;
+use std::fmt;
+
+/// What a plan wants done, in order, and whether anything is still awaited afterwards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan<Step> {
+    pub steps: Vec<Step>,
+    pub next: Next,
+}
+
+/// What comes after the steps of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing is awaited; the next event will do.
+    Settled,
+    /// Something is awaited that may come without an event.
+    LookAgain,
+}
+
+/// A charm's own observe, plan, apply and status.
+pub trait Reconciler {
+    type Observed;
+    /// Says what, never how. Its `Display` is the step's name in the log and in errors; it shows no secret.
+    type Step: fmt::Display;
+    type Error: Error + 'static;
+
+    /// Reads everything a plan may need, complete before any decision.
+    fn observe(&mut self) -> Result<Self::Observed, Self::Error>;
+
+    /// Decides what to change next. Pure, total, deterministic.
+    fn plan(seen: &Self::Observed) -> Plan<Self::Step>;
+
+    /// Makes one change, without deciding anything.
+    fn apply(&mut self, step: &Self::Step) -> Result<(), Self::Error>;
+
+    /// Says what is.
+    fn status(seen: &Self::Observed) -> Status;
+
+    /// Says what a slow step is doing, for whoever watches meanwhile.
+    fn announce(_step: &Self::Step) -> Option<Status> {
+        None
+    }
+}
+
+/// Why the rounds ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError<E: Error + 'static> {
+    #[error("could not find out what is")]
+    Observe {
+        #[source]
+        source: E,
+    },
+    #[error("could not {step}")]
+    Apply {
+        step: String,
+        #[source]
+        source: E,
+    },
+    #[error("after {MAX_ROUNDS} rounds the plan still wants to: {steps}")]
+    Unsettled { steps: String },
+    #[error("could not report the status")]
+    Report {
+        #[source]
+        source: ToolError,
+    },
+}
+
+/// A chain of facts that only show one after another is shorter than this in every charm here.
+pub const MAX_ROUNDS: usize = 16;
+
+/// Brings a unit as far as it can be brought now, reports its status, and returns the names of the steps taken.
+pub fn reconcile<R: Reconciler>(
+    reconciler: &mut R,
+    tools: &Tools,
+    journal: &Journal,
+) -> Result<Vec<String>, ReconcileError<R::Error>> {
+    let mut taken = Vec::new();
+    let mut shown = None;
+    for round in 0.. {
+        let seen = reconciler.observe().map_err(|source| ReconcileError::Observe { source })?;
+        let steps = R::plan(&seen).steps;
+        if steps.is_empty() {
+            report(tools, shown, &R::status(&seen)).map_err(|source| ReconcileError::Report { source })?;
+            break;
+        }
+        if round == MAX_ROUNDS {
+            let steps = steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            return Err(ReconcileError::Unsettled { steps });
+        }
+        for step in &steps {
+            let name = step.to_string();
+            tracing::info!("{name}");
+            if let Some(status) = R::announce(step)
+                && shown.as_ref() != Some(&status)
+            {
+                tools.status_set(&status).map_err(|source| ReconcileError::Report { source })?;
+                shown = Some(status);
+                // Whoever sees the status may look into the log for more.
+                journal.flush(tools);
+            }
+            reconciler.apply(step).map_err(|source| ReconcileError::Apply { step: name.clone(), source })?;
+            taken.push(name);
+        }
+    }
+    Ok(taken)
+}
+
+/// Sets the status if it differs from the one that is shown.
+fn report(tools: &Tools, shown: Option<Status>, status: &Status) -> Result<(), ToolError> {
+    let shown = match shown {
+        Some(shown) => Some(shown),
+        None => tools.status_get()?,
+    };
+    match shown.as_ref() == Some(status) {
+        true => Ok(()),
+        false => tools.status_set(status),
+    }
+}
+
+#[cfg(test)]
+#[path = "reconcile_tests.rs"]
+mod tests;
