@@ -1,0 +1,106 @@
+//! Removing what any run of this program ever made, without any record of it: by names alone.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use nix::sys::signal::Signal;
+
+use super::PREFIX;
+use super::cgroup::{Cgroup, wait_until};
+use super::disk::Disk;
+use super::network;
+use super::power::release;
+use super::process::Process;
+
+/// How deep below the state directory a machine's directory may lie.
+const DEPTH: usize = 4;
+
+/// Kills every process and deletes every namespace and cgroup whose name begins with `prefix`; returns their names.
+///
+/// `jl-` stands for all there are, `jl-9c41f0` for one model. Daemons that have entered one of the networks are killed too,
+/// except the calling process. Directories are left alone, see [`remove_directories`].
+pub(crate) fn clean(prefix: &str) -> Result<Vec<String>> {
+    ensure!(prefix.starts_with(PREFIX), "`{prefix}` does not begin with {PREFIX}");
+    // Daemons first, so that none boots a machine again behind our back.
+    end_processes_in(&network::namespaces(prefix))?;
+    let mut names: BTreeSet<String> = network::namespaces(prefix).into_iter().collect();
+    for cgroup in Cgroup::of_machines(prefix)? {
+        names.extend(cgroup.path().file_name().map(|name| name.to_string_lossy().into_owned()));
+    }
+    // Longer names first: machines before the network they hang on.
+    for name in names.iter().rev() {
+        release(name, None)?;
+    }
+    if let Ok(parent) = Cgroup::parent()
+        && Cgroup::of_machines("")?.is_empty()
+    {
+        fs::remove_dir(parent.path()).ok();
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// Deletes the directory of every machine below `state`.
+pub(crate) fn remove_directories(state: &Path) -> Result<()> {
+    remove_below(state, DEPTH)
+}
+
+fn remove_below(directory: &Path, depth: usize) -> Result<()> {
+    let disk = Disk::at(directory);
+    if disk.is_machine() {
+        return disk.remove();
+    }
+    if depth == 0 {
+        return Ok(());
+    }
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_below(&entry.path(), depth - 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// Kills whatever runs in one of these network namespaces.
+fn end_processes_in(namespaces: &[String]) -> Result<()> {
+    let wanted: BTreeSet<u64> = namespaces
+        .iter()
+        .filter_map(|name| Some(fs::metadata(network::namespace_path(name)).ok()?.ino()))
+        .collect();
+    let is_inside = |pid: &i32| fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|net| wanted.contains(&net.ino()));
+    let others = fs::read_dir("/proc")?
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| u32::try_from(*pid) != Ok(std::process::id()));
+    let found: Vec<Process> = others.filter(is_inside).filter_map(|pid| Process::of(pid).ok()).collect();
+    for process in &found {
+        process.signal(Signal::SIGKILL);
+    }
+    wait_until(std::time::Duration::from_secs(30), || !found.iter().any(Process::is_alive))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_names_can_be_cleaned() {
+        assert!(clean("").is_err());
+        assert!(clean("docker").is_err());
+    }
+
+    #[test]
+    fn directories_of_machines_go_and_others_stay() {
+        let state = tempfile::tempdir().unwrap();
+        let machine = state.path().join("models/demo/machines/0");
+        let other = state.path().join("models/demo/agents");
+        fs::create_dir_all(machine.join("upper")).unwrap();
+        fs::write(machine.join("machine.json"), "{}").unwrap();
+        fs::create_dir_all(&other).unwrap();
+        remove_directories(state.path()).unwrap();
+        assert!(!machine.exists());
+        assert!(other.exists());
+    }
+}

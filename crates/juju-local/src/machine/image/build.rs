@@ -1,0 +1,96 @@
+//! Carries out a recipe: mmdebstrap, the pool, the user, the files. No decisions on content, those are in `recipe.rs`.
+
+use std::fs::{self, File, Permissions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::super::program::{line, run, tail};
+use super::pool;
+use super::recipe::{Recipe, USER, USER_ID};
+
+/// Builds `rootfs` in an empty directory.
+pub(super) fn build(recipe: &Recipe, directory: &Path, phase: &mut dyn FnMut(&str)) -> Result<()> {
+    // The package manager downloads as a user of its own, who has to get here.
+    fs::set_permissions(directory, Permissions::from_mode(0o755))?;
+    let rootfs = directory.join("rootfs");
+    bootstrap(recipe, &rootfs, &directory.join("build.log"), phase)?;
+    phase("downloading the packages of the pool");
+    fs::copy("/etc/resolv.conf", rootfs.join("etc/resolv.conf")).context("could not copy /etc/resolv.conf")?;
+    pool::download(&rootfs, recipe.pooled)?;
+    phase("writing the machine's own settings");
+    run(in_image(&rootfs, "useradd").args(["--create-home", "--shell", "/bin/bash", "--groups", "adm,sudo", "--uid"]).args([
+        &USER_ID.to_string(),
+        USER,
+    ]))?;
+    write_files(recipe, &rootfs)?;
+    pool::use_only_pool(&rootfs)
+}
+
+/// A command that runs in the image as if it were the whole system.
+pub(super) fn in_image(rootfs: &Path, program: &str) -> Command {
+    let mut command = Command::new("chroot");
+    command.arg(rootfs).arg(program);
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/root").env("LC_ALL", "C.UTF-8");
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+/// Runs mmdebstrap with the mirror it chooses by itself.
+fn bootstrap(recipe: &Recipe, rootfs: &Path, log_path: &Path, phase: &mut dyn FnMut(&str)) -> Result<()> {
+    let mut command = Command::new("mmdebstrap");
+    command.args(["--mode=root", "--variant=minbase", "--format=directory", "--aptopt=Acquire::Languages \"none\""]);
+    // The package lists are needed again for the pool.
+    command.arg("--skip=cleanup/apt/lists");
+    command.args(recipe.dpkg_options.iter().map(|option| format!("--dpkgopt={option}")));
+    command.arg(format!("--include={}", recipe.installed.join(",")));
+    command.arg(recipe.suite).arg(rootfs);
+    let line = line(&command);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("could not start `{line}`"))?;
+    let mut log = File::create(log_path).with_context(|| format!("could not write {}", log_path.display()))?;
+    if let Some(stderr) = child.stderr.take() {
+        for text in BufReader::new(stderr).split(b'\n') {
+            let text = String::from_utf8_lossy(&text?).into_owned();
+            writeln!(log, "{text}")?;
+            if let Some(said) = text.strip_prefix("I: ") {
+                phase(said.trim_end_matches('.'));
+            }
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("`{line}` failed, {status}; its last words:\n{}", tail(log_path, 25));
+    }
+    Ok(())
+}
+
+fn write_files(recipe: &Recipe, rootfs: &Path) -> Result<()> {
+    for (path, mode, content) in recipe.files {
+        let path = rootfs.join(path);
+        write(&path, *mode, content).with_context(|| format!("could not write {}", path.display()))?;
+    }
+    for unit in recipe.masked {
+        let path = rootfs.join("etc/systemd/system").join(unit);
+        fs::remove_file(&path).ok();
+        symlink("/dev/null", &path).with_context(|| format!("could not mask {unit}"))?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, mode: u32, content: &str) -> Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    // A packaged symlink (resolv.conf) must not lead the write elsewhere.
+    fs::remove_file(path).ok();
+    fs::write(path, content)?;
+    Ok(fs::set_permissions(path, Permissions::from_mode(mode))?)
+}
