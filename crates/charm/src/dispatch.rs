@@ -102,7 +102,9 @@ fn set_results(tools: &Tools, results: &ActionResults) -> Result<(), ToolError> 
 fn report_panics(journal: Journal, tools: Tools) {
     std::panic::set_hook(Box::new(move |info| {
         let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
-        let text = info.payload_as_str().unwrap_or("no message");
+        let payload = info.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
         journal.push(LogLevel::Error, format!("defect in the charm{place}: {text}"));
         journal.flush(&tools);
     }));

@@ -15,6 +15,7 @@ pub mod name;
 pub mod reconcile;
 pub mod status;
 pub mod tools;
+pub mod wake;
 
 pub use action::{Action, ActionFailure, ActionResults};
 pub use context::{Context, ContextError};
@@ -23,4 +24,5 @@ pub use event::{ActionName, Event, RelationEvent, RelationEventKind, SecretEvent
 pub use name::{AppName, EndpointName, NameError, RelationId, SecretId, UnitName};
 pub use reconcile::{Next, Plan, ReconcileError, Reconciler};
 pub use status::Status;
-pub use tools::{ToolError, Tools};
+pub use tools::{Databag, ToolError, Tools};
+pub use wake::Wake;
