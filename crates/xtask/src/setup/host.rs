@@ -31,7 +31,7 @@ pub(crate) const FOR_MACHINES: &[Need] = &[
     Need { sign: Sign::Program("mmdebstrap"), package: "mmdebstrap", why: "builds the image that machines boot from" },
     Need { sign: Sign::Program("systemd-nspawn"), package: "systemd-container", why: "boots the machines" },
     Need { sign: Sign::Program("ip"), package: "iproute2", why: "makes the machines' network" },
-    Need { sign: Sign::Program("dpkg-scanpackages"), package: "dpkg-dev", why: "indexes the offline package pool" },
+    Need { sign: Sign::Program("nsenter"), package: "util-linux", why: "runs commands in the machines" },
     Need {
         sign: Sign::File("/usr/share/keyrings/debian-archive-keyring.gpg"),
         package: "debian-archive-keyring",

@@ -155,9 +155,10 @@ pub(super) fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Says whether a file is compiled for tests only: `tests.rs`, or anything below a directory `tests`.
+/// Says whether a file is compiled for tests only: `tests.rs`, `…_tests.rs`, or anything below a directory `tests`.
 pub(super) fn is_test_file(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == "tests.rs") || path.components().any(|part| part.as_os_str() == "tests")
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    name == "tests.rs" || name.ends_with("_tests.rs") || path.components().any(|part| part.as_os_str() == "tests")
 }
 
 /// Reads and splits one file.
@@ -203,6 +204,7 @@ mod tests {
     #[test]
     fn test_files_are_known_by_name() {
         assert!(is_test_file(Path::new("crates/a/src/tests.rs")));
+        assert!(is_test_file(Path::new("crates/a/src/context_tests.rs")));
         assert!(is_test_file(Path::new("crates/a/tests/b.rs")));
         assert!(!is_test_file(Path::new("crates/xtask/src/test/mod.rs")));
     }
