@@ -1,1 +1,33 @@
-//! Placeholder.
+//! Slurm's configuration files as values: parse, check, edit, render.
+//!
+//! [`SlurmConf`] keeps every byte of the file that it read. An edit rewrites its own lines and no others, so comments, order,
+//! letter case and continuation lines of an administrator survive.
+//!
+//! This crate is pure: it opens no file, starts no process, reads no clock. Text that comes from outside passes a checked
+//! constructor ([`PartitionName`], [`HostName`], [`Partition::from_config`] …) before it can reach a line of a file; there is no
+//! way to smuggle a line break, a comment, a second key or a quote through one of them.
+//!
+//! It does not follow `Include` lines and does not know whether a plugin exists: only a running Slurm can tell.
+
+mod address;
+mod document;
+mod error;
+mod index;
+mod lexer;
+mod name;
+mod node;
+mod nodeset;
+mod partition;
+mod partition_option;
+mod record;
+mod text;
+
+pub use address::{ControllerAddress, SLURMCTLD_PORT};
+pub use document::SlurmConf;
+pub use error::{NameError, OptionError, ParseError, ValueError};
+pub use name::{ClusterName, HostName, NodeName, PartitionName};
+pub use node::Node;
+pub use nodeset::NodeSet;
+pub use partition::Partition;
+pub use partition_option::{OptionKind, OptionValue, PartitionOption};
+pub use record::{Record, RecordKind};

@@ -1,0 +1,120 @@
+//! What can be wrong with configuration text. Each message names the place, what was found and what is expected instead.
+
+/// A file that Slurm would not read either.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: expected {expected}, found `{found}`")]
+pub struct ParseError {
+    /// Number of the physical line, counted from 1.
+    pub line: usize,
+    /// The text that could not be read, shortened.
+    pub found: String,
+    /// What would have been right.
+    pub expected: &'static str,
+}
+
+/// A key or value that must not enter a file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ValueError {
+    /// The key is not a word that Slurm could read as a key.
+    #[error("`{key}` is not a key: expected letters, digits, `_` and `.` only")]
+    Key {
+        /// The refused key, control characters escaped.
+        key: String,
+    },
+    /// The key begins a record or names a file, so it has its own functions.
+    #[error("`{key}` cannot be set as a plain key")]
+    Reserved {
+        /// The refused key.
+        key: String,
+    },
+    /// The value would change the meaning of its line.
+    #[error("value `{value}` of {key}: {problem}")]
+    Value {
+        /// The key the value is meant for.
+        key: String,
+        /// The refused value, control characters escaped.
+        value: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+/// A name that is not fit to be one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is not a {kind}: expected {expected}")]
+pub struct NameError {
+    /// What the name was meant for, such as `partition name`.
+    pub kind: &'static str,
+    /// The refused text, control characters escaped.
+    pub name: String,
+    /// What would have been right.
+    pub expected: &'static str,
+}
+
+/// Options of a partition or of a node that cannot be taken over.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OptionError {
+    /// The text is not a list of `Key=Value`.
+    #[error("expected {expected}, found `{found}`")]
+    Syntax {
+        /// The piece that could not be read, control characters escaped.
+        found: String,
+        /// What would have been right.
+        expected: &'static str,
+    },
+    /// Slurm has no such option.
+    #[error("unknown option `{key}`")]
+    Unknown {
+        /// The option as it was written.
+        key: String,
+    },
+    /// The option exists but is not for the operator to set.
+    #[error("option `{key}` is set by the charm")]
+    Reserved {
+        /// The option as it was written.
+        key: String,
+    },
+    /// The option was given twice.
+    #[error("option `{key}` is given twice")]
+    Duplicate {
+        /// The option as it was written the second time.
+        key: String,
+    },
+    /// The value does not fit the option.
+    #[error("value `{value}` of {key}: expected {expected}")]
+    Value {
+        /// The option.
+        key: String,
+        /// The refused value, control characters escaped.
+        value: String,
+        /// What would have been right.
+        expected: String,
+    },
+    /// The name of the record is missing or unfit.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A JSON record lacks a member or is no object.
+    #[error("expected {expected}")]
+    Json {
+        /// What would have been right.
+        expected: &'static str,
+    },
+}
+
+/// Returns `text` fit for a message: control characters escaped, at most 80 characters.
+pub(crate) fn excerpt(text: &str) -> String {
+    const LONGEST: usize = 80;
+    let mut shown = String::new();
+    for (count, character) in text.chars().enumerate() {
+        if count == LONGEST {
+            shown.push('…');
+            break;
+        }
+        if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}

@@ -1,0 +1,263 @@
+//! A node as slurmd's `--conf` describes it: an ordered list of `Key=Value` without the name.
+
+use crate::error::{OptionError, excerpt};
+use crate::name::PartitionName;
+use crate::partition::option_pairs;
+use crate::text::{push_pair, value_problem};
+use std::fmt;
+
+/// Every key that slurmd 24.11 to 26.05 accepts in `--conf`.
+const KEYS: &[&str] = &[
+    "BcastAddr",
+    "Boards",
+    "CoreSpecCount",
+    "CoresPerSocket",
+    "CpuBind",
+    "CPUs",
+    "CpuSpecList",
+    "Feature",
+    "Gres",
+    "MemSpecLimit",
+    "NodeAddr",
+    "NodeHostname",
+    "Parameters",
+    "Port",
+    "RealMemory",
+    "Reason",
+    "RestrictedCoresPerGPU",
+    "Sockets",
+    "SocketsPerBoard",
+    "State",
+    "ThreadsPerCore",
+    "TmpDisk",
+    "Topology",
+    "Weight",
+];
+
+/// Keys whose value is a whole number, with the smallest that makes sense.
+const NUMBERS: &[(&str, u64)] = &[
+    ("Boards", 1),
+    ("CoreSpecCount", 0),
+    ("CoresPerSocket", 1),
+    ("CPUs", 1),
+    ("MemSpecLimit", 0),
+    ("Port", 1),
+    ("RealMemory", 1),
+    ("RestrictedCoresPerGPU", 0),
+    ("Sockets", 1),
+    ("SocketsPerBoard", 1),
+    ("ThreadsPerCore", 1),
+    ("TmpDisk", 0),
+    ("Weight", 0),
+];
+
+/// Two names of one thing: the second is what this crate writes.
+const ALIASES: &[(&str, &str)] = &[("Features", "Feature"), ("Procs", "CPUs")];
+
+/// Description of a node, fit for slurmd's `--conf`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Node {
+    options: Vec<(&'static str, String)>,
+}
+
+impl Node {
+    /// Returns a node about which nothing is said; slurmd then fills in what it detects.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads what `slurmd -C` printed. Only the first line counts; the name, and keys that `--conf` does not know, are left out.
+    pub fn from_detected(output: &str) -> Result<Self, OptionError> {
+        let mut node = Self::new();
+        for (key, value) in option_pairs(output.lines().next().unwrap_or_default())? {
+            if canonical(&key).is_some() {
+                node.set(&key, &value)?;
+            }
+        }
+        if node.get("CPUs").is_none() {
+            return Err(OptionError::Syntax {
+                found: excerpt(output),
+                expected: "`NodeName=… CPUs=…` as slurmd -C prints it",
+            });
+        }
+        Ok(node)
+    }
+
+    /// Reads `Key=Value …` as an operator writes it. Every key has to be one that slurmd knows, and none may come twice.
+    pub fn from_config(text: &str) -> Result<Self, OptionError> {
+        let mut node = Self::new();
+        for (key, value) in option_pairs(text)? {
+            if key.eq_ignore_ascii_case("NodeName") {
+                return Err(OptionError::Reserved { key });
+            }
+            if node.get(&key).is_some() {
+                return Err(OptionError::Duplicate { key });
+            }
+            node.set(&key, &value)?;
+        }
+        Ok(node)
+    }
+
+    /// Returns the value of a key, in any letter case.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let wanted = canonical(key)?;
+        self.options.iter().find(|(known, _)| *known == wanted).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns keys and values in order.
+    pub fn options(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.options.iter().map(|(key, value)| (*key, value.as_str()))
+    }
+
+    /// Tells whether nothing is said about the node.
+    pub fn is_empty(&self) -> bool {
+        self.options.is_empty()
+    }
+
+    /// Sets one key, in place if it is there already.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), OptionError> {
+        let key = canonical(key).ok_or_else(|| OptionError::Unknown { key: excerpt(key) })?;
+        let refused = |expected: String| OptionError::Value { key: key.to_owned(), value: excerpt(value), expected };
+        if value_problem(value).is_some() || value.contains('\'') {
+            return Err(refused("one line without quotes, `#` and backslash".to_owned()));
+        }
+        if value.is_empty() {
+            return Err(refused("a value".to_owned()));
+        }
+        // Only free text may hold blanks: anywhere else they would begin the next key.
+        if key != "Reason" && value.contains(char::is_whitespace) {
+            return Err(refused("a value without blanks".to_owned()));
+        }
+        if let Some((_, smallest)) = NUMBERS.iter().find(|(name, _)| *name == key) {
+            let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+            if !(digits && value.parse::<u64>().is_ok_and(|number| number >= *smallest)) {
+                return Err(refused(format!("a whole number of {smallest} or more")));
+            }
+        }
+        // Slurm wants the sockets either in all or per board.
+        match key {
+            "Sockets" => self.options.retain(|(known, _)| !matches!(*known, "SocketsPerBoard" | "Boards")),
+            "SocketsPerBoard" => self.options.retain(|(known, _)| *known != "Sockets"),
+            _ => {}
+        }
+        match self.options.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, slot)) => *slot = value.to_owned(),
+            None => self.options.push((key, value.to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Takes a key away.
+    pub fn unset(&mut self, key: &str) {
+        if let Some(unwanted) = canonical(key) {
+            self.options.retain(|(known, _)| *known != unwanted);
+        }
+    }
+
+    /// Takes over every key of `other`.
+    pub fn merge(&mut self, other: &Node) {
+        for (key, value) in &other.options {
+            let taken = self.set(key, value);
+            debug_assert!(taken.is_ok(), "invariant: what is in a node was checked when it came in");
+        }
+    }
+
+    /// Makes sure that `feature` is among the node's features: without it the node is in no partition.
+    pub fn add_feature(&mut self, feature: &PartitionName) {
+        let present = self.get("Feature").unwrap_or_default();
+        if present.split(',').any(|known| known == feature.as_str()) {
+            return;
+        }
+        let features = if present.is_empty() { feature.to_string() } else { format!("{present},{feature}") };
+        match self.options.iter_mut().find(|(known, _)| *known == "Feature") {
+            Some((_, slot)) => *slot = features,
+            None => self.options.push(("Feature", features)),
+        }
+    }
+
+    /// Returns the text for `--conf`.
+    pub fn render(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = String::new();
+        for (key, value) in &self.options {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            push_pair(&mut line, key, value);
+        }
+        formatter.write_str(&line)
+    }
+}
+
+fn canonical(key: &str) -> Option<&'static str> {
+    let key = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(key)).map_or(key, |(_, name)| *name);
+    KEYS.iter().copied().find(|known| known.eq_ignore_ascii_case(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DETECTED: &str = "NodeName=n1 CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=24103\nUpTime=0-00:12:04\n";
+
+    #[test]
+    fn the_first_line_of_slurmd_c_is_taken_without_the_name() {
+        let node = Node::from_detected(DETECTED).unwrap();
+        assert_eq!(
+            node.render(),
+            "CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=24103"
+        );
+    }
+
+    #[test]
+    fn output_that_is_no_node_is_refused() {
+        for output in ["", "slurmd: error", "UpTime=0-00:12:04\n", "NodeName=n1\n", "CPUs=x"] {
+            assert!(Node::from_detected(output).is_err(), "{output:?}");
+        }
+    }
+
+    #[test]
+    fn the_operators_keys_replace_detected_ones_in_place() {
+        let mut node = Node::from_detected(DETECTED).unwrap();
+        node.merge(&Node::from_config("realmemory=900 weight=7 Reason=\"not ready yet\" features=fast").unwrap());
+        node.add_feature(&PartitionName::new("compute").unwrap());
+        node.add_feature(&PartitionName::new("compute").unwrap());
+        let expected = "CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=900 Weight=7 Reason=\"not ready yet\" Feature=fast,compute";
+        assert_eq!(node.render(), expected);
+        assert_eq!(Node::from_config(expected).unwrap(), node, "the text is read back");
+    }
+
+    #[test]
+    fn sockets_replace_boards_and_back() {
+        let mut node = Node::from_detected(DETECTED).unwrap();
+        node.set("Sockets", "2").unwrap();
+        assert_eq!((node.get("SocketsPerBoard"), node.get("Boards")), (None, None));
+        node.set("SocketsPerBoard", "2").unwrap();
+        assert_eq!(node.get("Sockets"), None);
+    }
+
+    #[test]
+    fn the_operators_text_cannot_leave_its_argument() {
+        for text in [
+            "Weight=1' -x '",
+            "Weight=1 \\",
+            "Reason=\"a",
+            "Reason=a\nWeight=1",
+            "Weight=1 # x",
+            "Bogus=3",
+            "NodeName=x",
+            "Weight=1 weight=2",
+            "Weight=-1",
+            "CPUs=0",
+            "Weight",
+            "Gres=\"a b\"",
+        ] {
+            assert!(Node::from_config(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! The options of a partition: their names, their types, and the three forms of a value (operator's text, JSON on the wire,
+//! slurm.conf text).
+//!
+//! Every option of Slurm 24.11 to 26.05 is here. A value is normalised when it is read, so that equal settings are equal values
+//! whatever the operator's spelling was.
+
+use crate::error::excerpt;
+use crate::text::value_problem;
+use serde_json::{Map, Number, Value};
+
+/// What an option holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionKind {
+    /// One word or text.
+    Text,
+    /// One of a fixed set of words, kept in lower case.
+    Word(&'static [&'static str]),
+    /// One of a fixed set of words with an optional `:count` behind it.
+    CountedWord(&'static [&'static str]),
+    /// Yes or no.
+    Boolean,
+    /// A whole number from 0 to the given one, or `unlimited`.
+    Count(u64),
+    /// A time limit: minutes, `hh:mm:ss`, `days-hh:mm:ss` or `UNLIMITED`.
+    Time,
+    /// Words joined by commas.
+    List,
+    /// Words of a fixed set joined by commas, kept in lower case.
+    WordList(&'static [&'static str]),
+    /// `name=number` joined by commas.
+    Weights,
+}
+
+/// One option of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionOption {
+    /// The option as Slurm's manual writes it.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: OptionKind,
+}
+
+/// A checked, normalised value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OptionValue {
+    /// Yes or no.
+    Boolean(bool),
+    /// A whole number; `MaxNodes` and `SuspendTime` know −1.
+    Integer(i64),
+    /// Text.
+    Text(String),
+    /// A list of words.
+    List(Vec<String>),
+    /// Names with a number each; the number may carry a unit, so it is text.
+    Weights(Vec<(String, String)>),
+}
+
+const UINT16: u64 = 65_533;
+const UINT32: u64 = 4_294_967_293;
+const UINT64: u64 = i64::MAX.unsigned_abs();
+const CPU_BIND: &[&str] = &["none", "socket", "ldom", "core", "thread"];
+const OVERSUBSCRIBE: &[&str] = &["exclusive", "force", "yes", "no"];
+const PREEMPT: &[&str] = &["off", "cancel", "gang", "requeue", "suspend", "priority", "within"];
+const STATE: &[&str] = &["up", "down", "drain", "inactive"];
+const SELECT: &[&str] = &["cr_core", "cr_core_memory", "cr_socket", "cr_socket_memory", "cr_cpu", "cr_cpu_memory"];
+
+/// Every option, by name. `PartitionName` and `Nodes` are not among them: they are the partition's identity.
+const OPTIONS: &[PartitionOption] = &[
+    option("AllocNodes", OptionKind::List),
+    option("AllowAccounts", OptionKind::List),
+    option("AllowGroups", OptionKind::List),
+    option("AllowQos", OptionKind::List),
+    option("Alternate", OptionKind::Text),
+    option("CpuBind", OptionKind::Word(CPU_BIND)),
+    option("Default", OptionKind::Boolean),
+    option("DefaultTime", OptionKind::Time),
+    option("DefCpuPerGPU", OptionKind::Count(UINT64)),
+    option("DefMemPerCPU", OptionKind::Count(UINT64)),
+    option("DefMemPerGPU", OptionKind::Count(UINT64)),
+    option("DefMemPerNode", OptionKind::Count(UINT64)),
+    option("DenyAccounts", OptionKind::List),
+    option("DenyQos", OptionKind::List),
+    option("DisableRootJobs", OptionKind::Boolean),
+    option("ExclusiveTopo", OptionKind::Boolean),
+    option("ExclusiveUser", OptionKind::Boolean),
+    option("GraceTime", OptionKind::Count(UINT32)),
+    option("Hidden", OptionKind::Boolean),
+    option("LLN", OptionKind::Boolean),
+    option("MaxCPUsPerNode", OptionKind::Count(UINT32)),
+    option("MaxCPUsPerSocket", OptionKind::Count(UINT32)),
+    option("MaxMemPerCPU", OptionKind::Count(UINT64)),
+    option("MaxMemPerNode", OptionKind::Count(UINT64)),
+    option("MaxNodes", OptionKind::Count(UINT32)),
+    option("MaxTime", OptionKind::Time),
+    option("MinNodes", OptionKind::Count(UINT32)),
+    option("OverSubscribe", OptionKind::CountedWord(OVERSUBSCRIBE)),
+    option("OverTimeLimit", OptionKind::Count(UINT16)),
+    option("PowerDownOnIdle", OptionKind::Boolean),
+    option("PreemptMode", OptionKind::WordList(PREEMPT)),
+    option("Priority", OptionKind::Count(UINT16)),
+    option("PriorityJobFactor", OptionKind::Count(UINT16)),
+    option("PriorityTier", OptionKind::Count(UINT16)),
+    option("QOS", OptionKind::Text),
+    option("ReqResv", OptionKind::Boolean),
+    option("ResumeTimeout", OptionKind::Count(UINT16)),
+    option("RootOnly", OptionKind::Boolean),
+    option("SelectTypeParameters", OptionKind::WordList(SELECT)),
+    option("State", OptionKind::Word(STATE)),
+    option("SuspendTime", OptionKind::Count(UINT32)),
+    option("SuspendTimeout", OptionKind::Count(UINT16)),
+    option("Topology", OptionKind::Text),
+    option("TRESBillingWeights", OptionKind::Weights),
+];
+
+const fn option(name: &'static str, kind: OptionKind) -> PartitionOption {
+    PartitionOption { name, kind }
+}
+
+impl PartitionOption {
+    /// Finds an option by name, in any letter case. `Shared` is Slurm's old word for `OverSubscribe`.
+    pub fn find(name: &str) -> Option<&'static PartitionOption> {
+        let name = if name.eq_ignore_ascii_case("Shared") { "OverSubscribe" } else { name };
+        OPTIONS.iter().find(|option| option.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Returns every option, by name.
+    pub fn all() -> &'static [PartitionOption] {
+        OPTIONS
+    }
+
+    /// Reads a value from slurm.conf text. The error says what is expected.
+    pub(crate) fn value_from_text(&self, text: &str) -> Result<OptionValue, String> {
+        if let Some(problem) = value_problem(text) {
+            return Err(format!("text in which {problem}"));
+        }
+        let lower = text.to_ascii_lowercase();
+        let value = match self.kind {
+            OptionKind::Text => (!text.is_empty()).then(|| OptionValue::Text(text.to_owned())),
+            OptionKind::Word(words) => words.contains(&lower.as_str()).then_some(OptionValue::Text(lower)),
+            OptionKind::CountedWord(words) => {
+                let (word, count) =
+                    lower.split_once(':').map_or((lower.as_str(), None), |(word, count)| (word, Some(count)));
+                let counted = count.is_none_or(|count| is_digits(count) && count.parse::<u16>().is_ok());
+                (words.contains(&word) && counted).then_some(OptionValue::Text(lower))
+            }
+            OptionKind::Boolean => match lower.as_str() {
+                "yes" | "true" | "1" | "up" => Some(OptionValue::Boolean(true)),
+                "no" | "false" | "0" | "down" => Some(OptionValue::Boolean(false)),
+                _ => None,
+            },
+            OptionKind::Count(largest) => match lower.as_str() {
+                "unlimited" | "infinite" => Some(OptionValue::Text(self.no_limit().to_owned())),
+                "-1" if self.knows_minus_one() => Some(OptionValue::Integer(-1)),
+                digits if is_digits(digits) => digits
+                    .parse::<u64>()
+                    .ok()
+                    .filter(|number| *number <= largest)
+                    .and_then(|n| i64::try_from(n).ok())
+                    .map(OptionValue::Integer),
+                _ => None,
+            },
+            OptionKind::Time => time_value(text),
+            OptionKind::List => {
+                let words: Vec<String> = text.split(',').map(str::to_owned).collect();
+                let clean = words.iter().all(|word| !word.is_empty() && !word.contains(char::is_whitespace));
+                clean.then_some(OptionValue::List(words))
+            }
+            OptionKind::WordList(words) => {
+                let given: Vec<String> = lower.split(',').map(str::to_owned).collect();
+                given.iter().all(|word| words.contains(&word.as_str())).then_some(OptionValue::List(given))
+            }
+            OptionKind::Weights => weights(text),
+        };
+        value.ok_or_else(|| self.expected())
+    }
+
+    /// Reads a value from JSON. Strings are read as slurm.conf text, so both the normal form and a tolerant one pass.
+    pub(crate) fn value_from_json(&self, value: &Value) -> Result<OptionValue, String> {
+        let words = |items: &[Value]| -> Option<String> {
+            let words: Option<Vec<String>> = items.iter().map(scalar_text).collect();
+            words.map(|words| words.join(","))
+        };
+        let text = match (value, self.kind) {
+            (Value::Array(items), OptionKind::List | OptionKind::WordList(_)) => words(items),
+            (Value::Object(members), OptionKind::Weights) => {
+                let pairs: Option<Vec<String>> = members
+                    .iter()
+                    .map(|(name, value)| scalar_text(value).map(|text| format!("{name}={text}")))
+                    .collect();
+                pairs.map(|pairs| pairs.join(","))
+            }
+            (scalar, _) => scalar_text(scalar),
+        };
+        self.value_from_text(&text.ok_or_else(|| self.expected())?)
+    }
+
+    fn no_limit(&self) -> &'static str {
+        if self.name == "SuspendTime" { "infinite" } else { "unlimited" }
+    }
+
+    fn knows_minus_one(&self) -> bool {
+        matches!(self.name, "SuspendTime" | "MaxNodes")
+    }
+
+    fn expected(&self) -> String {
+        match self.kind {
+            OptionKind::Text => "a text".to_owned(),
+            OptionKind::Word(words) => format!("one of {}", words.join(", ")),
+            OptionKind::CountedWord(words) => format!("one of {}, with or without `:count`", words.join(", ")),
+            OptionKind::Boolean => "YES or NO".to_owned(),
+            OptionKind::Count(largest) => format!("a number from 0 to {largest} or {}", self.no_limit()),
+            OptionKind::Time => "minutes, mm:ss, hh:mm:ss, days-hh, days-hh:mm, days-hh:mm:ss or UNLIMITED".to_owned(),
+            OptionKind::List => "words joined by commas, without blanks".to_owned(),
+            OptionKind::WordList(words) => format!("one or more of {} joined by commas", words.join(", ")),
+            OptionKind::Weights => "name=number joined by commas, such as CPU=1.0,Mem=0.25G".to_owned(),
+        }
+    }
+
+    /// Returns the value as JSON, typed as in the databags of the other Slurm charms.
+    pub(crate) fn value_to_json(self, value: &OptionValue) -> Value {
+        match value {
+            OptionValue::Boolean(yes) => Value::Bool(*yes),
+            OptionValue::Integer(number) => Value::from(*number),
+            OptionValue::Text(text) => Value::from(text.as_str()),
+            // There, only `SelectTypeParameters` is a list of words; `PreemptMode` is a single one.
+            OptionValue::List(words) if self.name == "PreemptMode" => Value::from(words.join(",")),
+            OptionValue::List(words) => Value::from(words.clone()),
+            OptionValue::Weights(weights) => {
+                let mut members = Map::new();
+                for (name, weight) in weights {
+                    let number = weight.parse::<f64>().ok().and_then(Number::from_f64);
+                    members.insert(name.clone(), number.map_or_else(|| Value::from(weight.as_str()), Value::Number));
+                }
+                Value::Object(members)
+            }
+        }
+    }
+
+    /// Returns the value as slurm.conf text.
+    pub(crate) fn value_to_text(self, value: &OptionValue) -> String {
+        match (value, self.kind) {
+            (OptionValue::Boolean(true), _) => "YES".to_owned(),
+            (OptionValue::Boolean(false), _) => "NO".to_owned(),
+            (OptionValue::Integer(number), _) => number.to_string(),
+            (OptionValue::Text(text), OptionKind::Text | OptionKind::Time) => text.clone(),
+            (OptionValue::Text(word), _) => word.to_ascii_uppercase(),
+            (OptionValue::List(words), OptionKind::WordList(_)) => words.join(",").to_ascii_uppercase(),
+            (OptionValue::List(words), _) => words.join(","),
+            (OptionValue::Weights(weights), _) => {
+                let pairs: Vec<String> = weights.iter().map(|(name, weight)| format!("{name}={weight}")).collect();
+                pairs.join(",")
+            }
+        }
+    }
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn scalar_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Bool(yes) => Some(if *yes { "yes" } else { "no" }.to_owned()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::String(text) => Some(text.clone()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Reads a time limit. Whole minutes become a number, everything else keeps its text.
+fn time_value(text: &str) -> Option<OptionValue> {
+    if is_digits(text) {
+        return text.parse::<u32>().ok().map(|minutes| OptionValue::Integer(i64::from(minutes)));
+    }
+    let without_limit = ["UNLIMITED", "INFINITE"].into_iter().find(|word| word.eq_ignore_ascii_case(text));
+    if let Some(word) = without_limit {
+        return Some(OptionValue::Text(word.to_owned()));
+    }
+    if text == "-1" {
+        return Some(OptionValue::Text("UNLIMITED".to_owned()));
+    }
+    let (days, clock) = text.split_once('-').map_or((None, text), |(days, clock)| (Some(days), clock));
+    let fields = clock.split(':').count();
+    let shape = if days.is_some() { 1..=3 } else { 2..=3 };
+    let numbers = days.into_iter().chain(clock.split(':')).all(|field| is_digits(field) && field.len() <= 9);
+    (shape.contains(&fields) && numbers).then(|| OptionValue::Text(text.to_owned()))
+}
+
+fn weights(text: &str) -> Option<OptionValue> {
+    let mut weights: Vec<(String, String)> = Vec::new();
+    for pair in text.split(',') {
+        let (name, weight) = pair.split_once('=')?;
+        let named =
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_-:.".contains(&byte));
+        let number = weight.strip_suffix(['K', 'M', 'G', 'T', 'P', 'k', 'm', 'g', 't', 'p']).unwrap_or(weight);
+        let numeric = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && number.parse::<f64>().is_ok();
+        if !named || !numeric {
+            return None;
+        }
+        weights.push((name.to_owned(), normal_weight(weight)));
+    }
+    Some(OptionValue::Weights(weights))
+}
+
+/// `1` and `1.0` are the same weight; JSON writes it with a fraction.
+fn normal_weight(weight: &str) -> String {
+    match weight.parse::<f64>() {
+        Ok(number) if number.is_finite() => format!("{number:?}"),
+        _ => excerpt(weight),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(name: &str, text: &str, json: Value, rendered: &str) {
+        let option = PartitionOption::find(name).unwrap();
+        let value = option.value_from_text(text).unwrap();
+        assert_eq!(option.value_to_json(&value), json);
+        assert_eq!(option.value_to_text(&value), rendered);
+        assert_eq!(option.value_from_json(&json).unwrap(), value, "JSON is read back");
+        assert_eq!(option.value_from_text(rendered).unwrap(), value, "text is read back");
+    }
+
+    #[test]
+    fn each_kind_of_value_has_its_three_forms() {
+        check("default", "yes", json!(true), "YES");
+        check("Hidden", "FALSE", json!(false), "NO");
+        check("MaxTime", "60", json!(60), "60");
+        check("maxtime", "1:00:00", json!("1:00:00"), "1:00:00");
+        check("DefaultTime", "infinite", json!("INFINITE"), "INFINITE");
+        check("maxnodes", "Unlimited", json!("unlimited"), "UNLIMITED");
+        check("MaxNodes", "-1", json!(-1), "-1");
+        check("SuspendTime", "INFINITE", json!("infinite"), "INFINITE");
+        check("State", "UP", json!("up"), "UP");
+        check("OverSubscribe", "Force:4", json!("force:4"), "FORCE:4");
+        check("Shared", "EXCLUSIVE", json!("exclusive"), "EXCLUSIVE");
+        check("AllowAccounts", "a,b", json!(["a", "b"]), "a,b");
+        check("SelectTypeParameters", "CR_Core_Memory", json!(["cr_core_memory"]), "CR_CORE_MEMORY");
+        check("PreemptMode", "SUSPEND,GANG", json!("suspend,gang"), "SUSPEND,GANG");
+        check("TRESBillingWeights", "CPU=1.0,Mem=0.25G", json!({"CPU": 1.0, "Mem": "0.25G"}), "CPU=1.0,Mem=0.25G");
+        check("TRESBillingWeights", "CPU=1", json!({"CPU": 1.0}), "CPU=1.0");
+        check("QOS", "normal", json!("normal"), "normal");
+        check("PriorityTier", "65533", json!(65533), "65533");
+    }
+
+    #[test]
+    fn what_slurm_would_refuse_is_refused() {
+        for (name, text) in [
+            ("MaxTime", "zzz"),
+            ("MaxTime", "1:2:3:4"),
+            ("MaxTime", "5-"),
+            ("MaxTime", ""),
+            ("MaxNodes", "-2"),
+            ("MaxNodes", "+2"),
+            ("MinNodes", "-1"),
+            ("PriorityTier", "70000"),
+            ("Default", "maybe"),
+            ("State", "open"),
+            ("OverSubscribe", "FORCE:x"),
+            ("OverSubscribe", "FORCE:"),
+            ("AllowGroups", "a,,b"),
+            ("AllowGroups", "a b"),
+            ("QOS", "a#b"),
+            ("QOS", "a\nPartitionName=x"),
+            ("QOS", "a\"b"),
+            ("TRESBillingWeights", "CPU"),
+            ("TRESBillingWeights", "CPU=inf"),
+            ("TRESBillingWeights", "=1"),
+        ] {
+            assert!(PartitionOption::find(name).unwrap().value_from_text(text).is_err(), "{name}={text:?}");
+        }
+    }
+
+    #[test]
+    fn json_of_the_wrong_shape_is_refused() {
+        let option = PartitionOption::find("MaxNodes").unwrap();
+        for value in [json!(null), json!({}), json!([1]), json!(1.5), json!(-7)] {
+            assert!(option.value_from_json(&value).is_err(), "{value}");
+        }
+    }
+}

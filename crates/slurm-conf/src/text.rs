@@ -1,0 +1,52 @@
+//! What a key and a value may consist of before they may be written, and how a value is quoted.
+//!
+//! Slurm cuts a line at `#` even between quotes, takes a backslash as an escape and at the end of a line as a continuation, and
+//! knows no way to write a double quote inside a quoted value. So these never pass.
+
+use crate::error::{ValueError, excerpt};
+
+/// Tells what makes `value` unfit for a slurm.conf line, if anything.
+pub(crate) fn value_problem(value: &str) -> Option<&'static str> {
+    for character in value.chars() {
+        match character {
+            '\n' | '\r' | '\u{2028}' | '\u{2029}' => return Some("a line break is not allowed"),
+            '#' => return Some("`#` is not allowed, it begins a comment"),
+            '"' => return Some("a double quote is not allowed inside a value"),
+            '\\' => return Some("a backslash is not allowed"),
+            control if control.is_control() => return Some("a control character is not allowed"),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Checks `value` for a line of `key`.
+pub(crate) fn check_value(key: &str, value: &str) -> Result<(), ValueError> {
+    match value_problem(value) {
+        None => Ok(()),
+        Some(problem) => Err(ValueError::Value { key: excerpt(key), value: excerpt(value), problem }),
+    }
+}
+
+/// Checks that `key` is a word that Slurm reads as a key.
+pub(crate) fn check_key(key: &str) -> Result<(), ValueError> {
+    if !key.is_empty() && key.bytes().all(is_key_byte) { Ok(()) } else { Err(ValueError::Key { key: excerpt(key) }) }
+}
+
+/// Tells whether Slurm takes `byte` for a part of a key.
+pub(crate) fn is_key_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.'
+}
+
+/// Appends `key=value` to `line`, with quotes where the value needs them. Both must have been checked.
+pub(crate) fn push_pair(line: &mut String, key: &str, value: &str) {
+    line.push_str(key);
+    line.push('=');
+    if value.is_empty() || value.contains(' ') {
+        line.push('"');
+        line.push_str(value);
+        line.push('"');
+    } else {
+        line.push_str(value);
+    }
+}
