@@ -1,0 +1,188 @@
+//! What the controller tells its compute nodes: where the controllers are, and where the key is to be had.
+
+use crate::databag::{Databag, DecodeError, dumps, json, string};
+use crate::secret::SecretUri;
+use serde_json::{Value, json};
+use slurm_conf::ControllerAddress;
+
+const AUTH_KEY: &str = "auth_key";
+const AUTH_KEY_ID: &str = "auth_key_id";
+const AUTH_SECRET_ID: &str = "auth_secret_id";
+const CONTROLLERS: &str = "controllers";
+const JWT_KEY: &str = "jwt_key";
+const JWT_SECRET_ID: &str = "jwt_secret_id";
+const SLURM_CONFIG: &str = "slurmconfig";
+const CLUSTER_INFO: &str = "cluster_info";
+
+/// Application bag of slurmctld on the `slurmd` interface, written by its leader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControllerData {
+    /// The secret that holds the cluster's authentication key.
+    pub auth_secret: SecretUri,
+    /// The controllers: the primary first, then the backups in the order of failover. Never empty.
+    pub controllers: Vec<ControllerAddress>,
+}
+
+impl ControllerData {
+    /// Every key that `encode` writes.
+    pub const KEYS: &'static [&'static str] =
+        &[AUTH_KEY, AUTH_KEY_ID, AUTH_SECRET_ID, CONTROLLERS, JWT_KEY, JWT_SECRET_ID, SLURM_CONFIG];
+
+    /// Returns the bag.
+    ///
+    /// `auth_key_id` carries the secret's address again: that is its name in the specification and in the generation of charms
+    /// before the current one, and the current one does not read it from the wire.
+    pub fn encode(&self) -> Databag {
+        let controllers: Vec<String> = self.controllers.iter().map(ToString::to_string).collect();
+        let members = [
+            (AUTH_KEY, json!("")),
+            (AUTH_KEY_ID, json!(self.auth_secret.as_str())),
+            (AUTH_SECRET_ID, json!(self.auth_secret.as_str())),
+            (CONTROLLERS, json!(controllers)),
+            (JWT_KEY, json!("")),
+            (JWT_SECRET_ID, json!("")),
+            (SLURM_CONFIG, json!({})),
+        ];
+        members.into_iter().map(|(key, value)| (key.to_owned(), dumps(&value))).collect()
+    }
+
+    /// Reads the bag. `None`: the controller has not published both parts yet.
+    pub fn decode(bag: &Databag) -> Result<Option<Self>, DecodeError> {
+        let Some(auth_secret) = auth_secret(bag)? else {
+            return if bag.get(CLUSTER_INFO).is_some_and(|text| !text.is_empty()) {
+                Err(DecodeError::Obsolete {
+                    key: CLUSTER_INFO,
+                    expected: "expected one that passes its key as a secret",
+                })
+            } else {
+                Ok(None)
+            };
+        };
+        let controllers = controllers(bag)?;
+        Ok((!controllers.is_empty()).then_some(Self { auth_secret, controllers }))
+    }
+}
+
+/// The current name wins; the older one counts only if it holds an address, since the current charms may keep a key's id there.
+fn auth_secret(bag: &Databag) -> Result<Option<SecretUri>, DecodeError> {
+    if let Some(uri) = string(bag, AUTH_SECRET_ID)? {
+        return SecretUri::decode(AUTH_SECRET_ID, &uri).map(Some);
+    }
+    match string(bag, AUTH_KEY_ID)?.filter(|uri| uri.starts_with("secret:")) {
+        Some(uri) => SecretUri::decode(AUTH_KEY_ID, &uri).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn controllers(bag: &Databag) -> Result<Vec<ControllerAddress>, DecodeError> {
+    let items = match json(bag, CONTROLLERS)? {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(items)) => items,
+        Some(other) => return Err(DecodeError::malformed(CONTROLLERS, &other.to_string(), "not a list")),
+    };
+    let mut addresses: Vec<ControllerAddress> = Vec::with_capacity(items.len());
+    for item in items {
+        let found = || item.to_string();
+        let text = item.as_str().ok_or_else(|| DecodeError::malformed(CONTROLLERS, &found(), "not a string"))?;
+        let address: ControllerAddress =
+            text.parse().map_err(|_| DecodeError::malformed(CONTROLLERS, &found(), "not `host:port`"))?;
+        if addresses.contains(&address) {
+            return Err(DecodeError::malformed(CONTROLLERS, &found(), "named twice"));
+        }
+        addresses.push(address);
+    }
+    Ok(addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URI: &str = "secret:d3k2v5nmp25c762q3bvg";
+
+    fn bag(members: &[(&str, &str)]) -> Databag {
+        members.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn sample() -> ControllerData {
+        ControllerData {
+            auth_secret: SecretUri::new(URI).unwrap(),
+            controllers: vec!["c1:6817".parse().unwrap(), "c2:6817".parse().unwrap()],
+        }
+    }
+
+    #[test]
+    fn every_key_is_written_as_json() {
+        let expected = bag(&[
+            ("auth_key", "\"\""),
+            ("auth_key_id", "\"secret:d3k2v5nmp25c762q3bvg\""),
+            ("auth_secret_id", "\"secret:d3k2v5nmp25c762q3bvg\""),
+            ("controllers", "[\"c1:6817\", \"c2:6817\"]"),
+            ("jwt_key", "\"\""),
+            ("jwt_secret_id", "\"\""),
+            ("slurmconfig", "{}"),
+        ]);
+        assert_eq!(sample().encode(), expected);
+        assert_eq!(expected.keys().map(String::as_str).collect::<Vec<_>>(), ControllerData::KEYS);
+        assert_eq!(ControllerData::decode(&expected), Ok(Some(sample())));
+    }
+
+    #[test]
+    fn the_generation_before_and_the_specification_are_read() {
+        let before = bag(&[
+            ("auth_key", "\"***\""),
+            ("auth_key_id", "\"secret:d3k2v5nmp25c762q3bvg\""),
+            ("controllers", "[\"c1:6817\", \"c2:6817\"]"),
+            ("nhc_args", "\"\""),
+            ("slurmconfig", "{}"),
+        ]);
+        assert_eq!(ControllerData::decode(&before), Ok(Some(sample())));
+        let specification =
+            bag(&[("auth_key_id", "\"secret:d3k2v5nmp25c762q3bvg\""), ("controllers", "[\"c1\", \"c2\"]")]);
+        assert_eq!(ControllerData::decode(&specification), Ok(Some(sample())));
+    }
+
+    #[test]
+    fn what_is_not_there_yet_is_no_error() {
+        for members in [
+            &[][..],
+            &[("auth_secret_id", "\"\""), ("controllers", "[]")],
+            &[("auth_secret_id", "\"secret:d3k2v5nmp25c762q3bvg\"")],
+            &[("auth_secret_id", "\"secret:d3k2v5nmp25c762q3bvg\""), ("controllers", "[]")],
+            &[("controllers", "[\"c1:6817\"]")],
+            &[("auth_key_id", "\"a-key-id\""), ("controllers", "[\"c1:6817\"]")],
+            &[("egress-subnets", "10.0.0.1/32")],
+        ] {
+            assert_eq!(ControllerData::decode(&bag(members)), Ok(None), "{members:?}");
+        }
+    }
+
+    #[test]
+    fn a_malformed_value_names_its_key() {
+        for (key, value) in [
+            ("controllers", "c1:6817"),
+            ("controllers", "{}"),
+            ("controllers", "[1]"),
+            ("controllers", "[\"c1:6817\\nSlurmctldHost=x\"]"),
+            ("controllers", "[\"c1:6817,c2\"]"),
+            ("controllers", "[\"c1\", \"c1:6817\"]"),
+            ("auth_secret_id", "secret:raw"),
+            ("auth_secret_id", "\"not a secret\""),
+            ("auth_secret_id", "[]"),
+        ] {
+            let mut members = sample().encode();
+            members.insert(key.to_owned(), value.to_owned());
+            let error = ControllerData::decode(&members).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("databag key `{key}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_clear_text_is_refused_and_not_repeated() {
+        let old =
+            bag(&[("cluster_info", "{\"auth_key\": \"c2VjcmV0\", \"slurmctld_host\": \"c1\", \"nhc_params\": \"#\"}")]);
+        let error = ControllerData::decode(&old).unwrap_err();
+        assert!(error.to_string().contains("`cluster_info`"));
+        assert!(!error.to_string().contains("c2VjcmV0"));
+    }
+}

@@ -1,0 +1,103 @@
+//! What the controllers of one cluster tell each other.
+
+use crate::databag::{Databag, DecodeError, dumps, loose_string};
+use serde_json::json;
+use slurm_conf::{ClusterName, HostName};
+
+const CLUSTER_NAME: &str = "cluster_name";
+const RESTART_SIGNAL: &str = "restart_signal";
+const HOSTNAME: &str = "hostname";
+
+/// Application bag of slurmctld on its peer relation, written by the leader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerApp {
+    /// Name of the cluster. Never changes once it is set: the state directory is tied to it.
+    pub cluster_name: ClusterName,
+    /// Changes whenever the other controllers have to look at the shared configuration again; empty if they never had to.
+    pub restart_signal: String,
+}
+
+impl PeerApp {
+    /// Every key that `encode` writes.
+    pub const KEYS: &'static [&'static str] = &[CLUSTER_NAME, RESTART_SIGNAL];
+
+    /// Returns the bag.
+    pub fn encode(&self) -> Databag {
+        let members = [(CLUSTER_NAME, json!(self.cluster_name.as_str())), (RESTART_SIGNAL, json!(self.restart_signal))];
+        members.into_iter().map(|(key, value)| (key.to_owned(), dumps(&value))).collect()
+    }
+
+    /// Reads the bag. `None`: the cluster has no name yet.
+    pub fn decode(bag: &Databag) -> Result<Option<Self>, DecodeError> {
+        let Some(name) = loose_string(bag, CLUSTER_NAME)? else {
+            return Ok(None);
+        };
+        let cluster_name = ClusterName::new(name.as_str())
+            .map_err(|error| DecodeError::malformed(CLUSTER_NAME, &name, error.to_string()))?;
+        let restart_signal = loose_string(bag, RESTART_SIGNAL)?.unwrap_or_default();
+        Ok(Some(Self { cluster_name, restart_signal }))
+    }
+}
+
+/// Unit bag of a slurmctld unit on its peer relation, written by the unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerUnit {
+    /// Short host name of the machine: what `SlurmctldHost` lists.
+    pub hostname: HostName,
+}
+
+impl PeerUnit {
+    /// Every key that `encode` writes.
+    pub const KEYS: &'static [&'static str] = &[HOSTNAME];
+
+    /// Returns the bag.
+    pub fn encode(&self) -> Databag {
+        Databag::from([(HOSTNAME.to_owned(), dumps(&json!(self.hostname.as_str())))])
+    }
+
+    /// Reads the bag. `None`: the unit has not said its name yet.
+    pub fn decode(bag: &Databag) -> Result<Option<Self>, DecodeError> {
+        let Some(name) = loose_string(bag, HOSTNAME)? else {
+            return Ok(None);
+        };
+        HostName::new(name.as_str())
+            .map(|hostname| Some(Self { hostname }))
+            .map_err(|error| DecodeError::malformed(HOSTNAME, &name, error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bag(key: &str, value: &str) -> Databag {
+        Databag::from([(key.to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn both_bags_go_both_ways() {
+        let app = PeerApp { cluster_name: ClusterName::new("lab").unwrap(), restart_signal: "7".to_owned() };
+        assert_eq!(app.encode()["cluster_name"], "\"lab\"");
+        assert_eq!(app.encode().keys().map(String::as_str).collect::<Vec<_>>(), PeerApp::KEYS);
+        assert_eq!(PeerApp::decode(&app.encode()), Ok(Some(app)));
+        let unit = PeerUnit { hostname: HostName::new("juju-c9fc6f-1").unwrap() };
+        assert_eq!(unit.encode()["hostname"], "\"juju-c9fc6f-1\"");
+        assert_eq!(PeerUnit::decode(&unit.encode()), Ok(Some(unit)));
+    }
+
+    #[test]
+    fn older_writers_left_the_quotes_away() {
+        assert_eq!(PeerUnit::decode(&bag("hostname", "c1")).unwrap().unwrap().hostname.as_str(), "c1");
+        assert_eq!(PeerApp::decode(&bag("cluster_name", "lab")).unwrap().unwrap().cluster_name.as_str(), "lab");
+    }
+
+    #[test]
+    fn nothing_yet_is_no_error_and_nonsense_is_one() {
+        assert_eq!(PeerUnit::decode(&Databag::new()), Ok(None));
+        assert_eq!(PeerApp::decode(&bag("cluster_name", "\"\"")), Ok(None));
+        for value in ["\"a b\"", "a/b", "[\"c1\"]", "\"unbalanced"] {
+            let error = PeerUnit::decode(&bag("hostname", value)).unwrap_err();
+            assert!(error.to_string().starts_with("databag key `hostname`"), "{error}");
+        }
+    }
+}
