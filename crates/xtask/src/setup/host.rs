@@ -13,8 +13,8 @@ use crate::program;
 pub(crate) enum Sign {
     /// An executable of this name.
     Program(&'static str),
-    /// A file at this path.
-    File(&'static str),
+    /// A file at one of these paths.
+    File(&'static [&'static str]),
     /// A Python module that `python3` can load.
     PythonModule(&'static str),
 }
@@ -33,7 +33,10 @@ pub(crate) const FOR_MACHINES: &[Need] = &[
     Need { sign: Sign::Program("ip"), package: "iproute2", why: "makes the machines' network" },
     Need { sign: Sign::Program("nsenter"), package: "util-linux", why: "runs commands in the machines" },
     Need {
-        sign: Sign::File("/usr/share/keyrings/debian-archive-keyring.gpg"),
+        sign: Sign::File(&[
+            "/usr/share/keyrings/debian-archive-keyring.gpg",
+            "/usr/share/keyrings/debian-archive-keyring.pgp",
+        ]),
         package: "debian-archive-keyring",
         why: "verifies the packages that go into the image",
     },
@@ -49,7 +52,7 @@ impl Need {
     fn is_met(&self) -> bool {
         match self.sign {
             Sign::Program(name) => program::find_on_path(name).is_some(),
-            Sign::File(path) => std::path::Path::new(path).exists(),
+            Sign::File(paths) => paths.iter().any(|path| std::path::Path::new(path).exists()),
             Sign::PythonModule(module) => {
                 let mut command = Command::new("python3");
                 command.args(["-c", &format!("import {module}")]);
@@ -104,7 +107,7 @@ mod tests {
     #[test]
     fn what_is_there_is_not_missing() {
         let shell = Need { sign: Sign::Program("sh"), package: "dash", why: "test" };
-        let file = Need { sign: Sign::File("/proc/self/status"), package: "kernel", why: "test" };
+        let file = Need { sign: Sign::File(&["/no", "/proc/self/status"]), package: "kernel", why: "test" };
         assert!(shell.is_met() && file.is_met());
         assert!(ensure(&[shell, file]).is_ok());
     }
@@ -112,12 +115,12 @@ mod tests {
     #[test]
     fn what_is_not_there_is_missing() {
         assert!(!Need { sign: Sign::Program("no-such-program-anywhere"), package: "none", why: "test" }.is_met());
-        assert!(!Need { sign: Sign::File("/no/such/file"), package: "none", why: "test" }.is_met());
+        assert!(!Need { sign: Sign::File(&["/no/such/file"]), package: "none", why: "test" }.is_met());
     }
 
     #[test]
     fn the_list_says_what_each_package_is_for() {
-        let need = Need { sign: Sign::File("/no"), package: "mmdebstrap", why: "builds the image" };
+        let need = Need { sign: Sign::File(&["/no"]), package: "mmdebstrap", why: "builds the image" };
         assert_eq!(list(&[&need, &need]), "mmdebstrap (builds the image), mmdebstrap (builds the image)");
     }
 }

@@ -10,6 +10,7 @@ use anyhow::Result;
 pub(crate) fn run() -> Result<()> {
     machines()?;
     python()?;
+    crate::console::say("this machine has what is needed");
     Ok(())
 }
 
