@@ -3,14 +3,17 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::console::say;
+use crate::console::{ProgressLine, say};
 use crate::{layout, program};
 
 /// How much of a failed build's output is shown.
 const SHOWN_LINES: usize = 40;
+const POLL: Duration = Duration::from_millis(200);
 
 /// A build under way.
 pub(crate) struct Building {
@@ -33,16 +36,31 @@ impl Building {
         Ok(Self { child, log })
     }
 
-    /// Waits for its end; a failed build shows the end of what it printed.
+    /// Waits for its end and shows what it is doing; a failed build shows the end of what it printed.
     pub(crate) fn finish(mut self) -> Result<()> {
-        let status = self.child.wait().context("could not wait for `juju-local image build`")?;
+        let begun = Instant::now();
+        let mut line = ProgressLine::new();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().context("could not wait for `juju-local image build`")? {
+                break status;
+            }
+            if let Some(last) = self.said().lines().last() {
+                line.show(begun.elapsed(), last);
+            }
+            thread::sleep(POLL);
+        };
+        line.end();
         if status.success() {
             return Ok(());
         }
-        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let text = self.said();
         let lines: Vec<&str> = text.lines().collect();
         say(&lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n"));
         bail!("`juju-local image build` ended with {status}; all it said is in {}", self.log.display());
+    }
+
+    fn said(&self) -> String {
+        std::fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 }
 

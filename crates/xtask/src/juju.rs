@@ -53,6 +53,19 @@ impl Juju {
         self.status().is_ok()
     }
 
+    /// Returns the names of all other models that answer here.
+    pub(crate) fn other_models(&self) -> Vec<String> {
+        let list = || -> Result<String> {
+            let mut command = program::program(layout::dist_bin()?.join("juju"))?;
+            program::capture(command.args(["models", "--format", "json"]), ANSWER_WITHIN)
+        };
+        // No list: nothing is left that could be asked, so there is nothing to spare either.
+        let document: Value = list().ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let models = document["models"].as_array().into_iter().flatten();
+        let names = models.filter_map(|model| model["short-name"].as_str().or_else(|| model["name"].as_str()));
+        names.filter(|name| name.rsplit('/').next() != Some(self.model)).map(str::to_owned).collect()
+    }
+
     pub(crate) fn add(&self) -> Result<()> {
         self.whole_model("add-model", &[])
     }

@@ -84,7 +84,12 @@ fn deploy(juju: &Juju) -> Result<()> {
         let file = layout::charm_file(name)?;
         Ok(format!("./{}", file.strip_prefix(&root).unwrap_or(&file).display()))
     };
-    juju.add()?;
+    if let Err(error) = juju.add() {
+        // A model whose daemon was killed does not answer, and yet its name is taken.
+        say(&format!("{error:#}: destroying what is left of an earlier demo"));
+        juju.destroy()?;
+        juju.add()?;
+    }
     juju.run("deploy", &[&relative("slurmctld")?])?;
     juju.run("deploy", &[&relative("slurmd")?, "compute", "-n", &NODES.to_string()])?;
     juju.run("integrate", &["slurmctld", "compute"])
@@ -131,8 +136,13 @@ fn remove() -> Result<()> {
     }
     if juju.exists() {
         juju.destroy()?;
-    } else {
-        say("no demo answers");
+    } else if juju.destroy().is_err() {
+        say("there was no demo");
+    }
+    let others = juju.other_models();
+    if !others.is_empty() {
+        say(&format!("other models run here ({}): leaving their machines alone", others.join(", ")));
+        return Ok(());
     }
     let mut clean = program::program(layout::dist_bin()?.join("juju-local"))?;
     clean.arg("clean");
