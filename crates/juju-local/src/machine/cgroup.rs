@@ -37,7 +37,8 @@ impl Cgroup {
 
     /// The cgroup in which systemd of the machine with this leader has its own tree.
     pub(super) fn of_payload(leader: i32) -> Result<Cgroup> {
-        let text = fs::read_to_string(format!("/proc/{leader}/cgroup")).context("could not find the machine's cgroup")?;
+        let text =
+            fs::read_to_string(format!("/proc/{leader}/cgroup")).context("could not find the machine's cgroup")?;
         let Some(path) = text.lines().find_map(|line| line.strip_prefix("0::/")) else {
             bail!("process {leader} is in no unified cgroup")
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
@@ -14,6 +15,7 @@ use super::disk::Disk;
 use super::network;
 use super::power::release;
 use super::process::Process;
+use super::supervisor;
 
 /// How deep below the state directory a machine's directory may lie.
 const DEPTH: usize = 4;
@@ -24,8 +26,9 @@ const DEPTH: usize = 4;
 /// except the calling process. Directories are left alone, see [`remove_directories`].
 pub(crate) fn clean(prefix: &str) -> Result<Vec<String>> {
     ensure!(prefix.starts_with(PREFIX), "`{prefix}` does not begin with {PREFIX}");
-    // Daemons first, so that none boots a machine again behind our back.
+    // Daemons first, so that none boots a machine again behind our back; then boots that a killed daemon left under way.
     end_processes_in(&network::namespaces(prefix))?;
+    end_boots(prefix)?;
     let mut names: BTreeSet<String> = network::namespaces(prefix).into_iter().collect();
     for cgroup in Cgroup::of_machines(prefix)? {
         names.extend(cgroup.path().file_name().map(|name| name.to_string_lossy().into_owned()));
@@ -65,20 +68,44 @@ fn remove_below(directory: &Path, depth: usize) -> Result<()> {
 
 /// Kills whatever runs in one of these network namespaces.
 fn end_processes_in(namespaces: &[String]) -> Result<()> {
-    let wanted: BTreeSet<u64> = namespaces
-        .iter()
-        .filter_map(|name| Some(fs::metadata(network::namespace_path(name)).ok()?.ino()))
-        .collect();
-    let is_inside = |pid: &i32| fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|net| wanted.contains(&net.ino()));
-    let others = fs::read_dir("/proc")?
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-        .filter(|pid| u32::try_from(*pid) != Ok(std::process::id()));
-    let found: Vec<Process> = others.filter(is_inside).filter_map(|pid| Process::of(pid).ok()).collect();
+    let wanted: BTreeSet<u64> =
+        namespaces.iter().filter_map(|name| Some(fs::metadata(network::namespace_path(name)).ok()?.ino())).collect();
+    let is_inside =
+        |pid: &i32| fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|net| wanted.contains(&net.ino()));
+    end(other_processes()?.into_iter().filter(is_inside))?;
+    Ok(())
+}
+
+/// Kills supervisors that are just starting, and are in no cgroup yet, with those who started them.
+fn end_boots(prefix: &str) -> Result<()> {
+    let is_ours = |pid: &i32| {
+        let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&str> =
+            arguments.split(|byte| *byte == 0).filter_map(|word| str::from_utf8(word).ok()).collect();
+        let ["juju-local", supervisor::BOOT | supervisor::SUPERVISE, directory, ..] = words.as_slice() else {
+            return false;
+        };
+        let spec = Disk::at(Path::new(directory)).spec();
+        spec.is_ok_and(|spec| spec.is_some_and(|spec| spec.name.starts_with(prefix)))
+    };
+    // One that was killed may have started another a moment before.
+    while end(other_processes()?.into_iter().filter(is_ours))? > 0 {}
+    Ok(())
+}
+
+fn other_processes() -> Result<Vec<i32>> {
+    let numbers = fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    Ok(numbers.filter(|pid| u32::try_from(*pid) != Ok(std::process::id())).collect())
+}
+
+/// Kills processes, waits until they are gone, and says how many there were.
+fn end(pids: impl Iterator<Item = i32>) -> Result<usize> {
+    let found: Vec<Process> = pids.filter_map(|pid| Process::of(pid).ok()).collect();
     for process in &found {
         process.signal(Signal::SIGKILL);
     }
-    wait_until(std::time::Duration::from_secs(30), || !found.iter().any(Process::is_alive))
+    wait_until(Duration::from_secs(30), || !found.iter().any(Process::is_alive))?;
+    Ok(found.len())
 }
 
 #[cfg(test)]

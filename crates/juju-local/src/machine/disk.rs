@@ -90,8 +90,11 @@ impl Disk {
     ///
     /// The record of the machine is written last: a directory whose seeding was cut short is seeded again from the start.
     pub(super) fn prepare(&self, spec: &Spec) -> Result<()> {
-        for directory in [&self.directory, &self.root(), &self.upper()] {
-            fs::create_dir_all(directory).with_context(|| format!("could not make {}", directory.display()))?;
+        // The upper layer's mode is that of the machine's `/`; what is on the disk is nobody's business on the host.
+        for (directory, mode) in [(&self.directory, 0o700), (&self.root(), 0o755), (&self.upper(), 0o755)] {
+            fs::create_dir_all(directory)
+                .and_then(|()| fs::set_permissions(directory, Permissions::from_mode(mode)))
+                .with_context(|| format!("could not make {}", directory.display()))?;
         }
         if self.is_machine() {
             return Ok(());

@@ -40,9 +40,7 @@ impl Network {
         add_namespace(&self.name)?;
         let made = ip_batch(
             &self.name,
-            &format!(
-                "link set lo up\nlink add br0 type bridge\naddress add {gateway}/24 dev br0\nlink set br0 up\n"
-            ),
+            &format!("link set lo up\nlink add br0 type bridge\naddress add {gateway}/24 dev br0\nlink set br0 up\n"),
         );
         if made.is_err() {
             delete_namespace(&self.name).ok();
@@ -91,6 +89,14 @@ pub(super) fn set_link(network: &str, machine: &str, up: bool) -> Result<()> {
     let state = if up { "up" } else { "down" };
     run(Command::new("ip").args(["-n", network, "link", "set", machine, state]))?;
     Ok(())
+}
+
+/// Removes the machine's link, if there is one.
+///
+/// It would vanish with the namespace, but only when the kernel gets to it, which is too late for a machine that is powered
+/// on again at once.
+pub(super) fn disconnect(network: &str, machine: &str) {
+    run(Command::new("ip").args(["-n", network, "link", "delete", machine])).ok();
 }
 
 pub(super) fn namespace_path(name: &str) -> PathBuf {

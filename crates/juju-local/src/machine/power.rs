@@ -87,33 +87,29 @@ impl Machine {
         self.running().map(|running| running.leader.pid)
     }
 
-    /// Waits until systemd has started all it wants to start.
+    /// Waits until the basic system is up: file systems, sockets, the bus.
+    ///
+    /// Not until every service has started: a daemon that waits for another machine may take minutes, and an agent on a
+    /// real machine does not wait for it either.
     pub(crate) fn wait_ready(&self, limit: Duration) -> Result<()> {
         let deadline = Instant::now() + limit;
-        let mut state = String::from("unknown");
-        loop {
-            // Exit codes say nothing here: `degraded` and `starting` both fail.
-            if let Ok(mut command) = self.command(["systemctl", "is-system-running"])
-                && let Ok(output) = command.stdin(Stdio::null()).output()
-            {
-                state = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-                if matches!(state.as_str(), "running" | "degraded") {
-                    return Ok(());
-                }
-            }
+        while !self.said(["systemctl", "is-active", "basic.target"]).is_ok_and(|state| state == "active") {
             if !self.is_running() {
                 bail!("machine {} went off while booting; its last words:\n{}", self.name(), self.last_words());
             }
             if Instant::now() > deadline {
-                bail!(
-                    "machine {} is `{state}` after {} s; its last words:\n{}",
-                    self.name(),
-                    limit.as_secs(),
-                    self.last_words()
-                );
+                let jobs = self.said(["systemctl", "list-jobs"]).unwrap_or_else(|error| error.to_string());
+                bail!("machine {} has not booted after {} s; it waits for:\n{jobs}", self.name(), limit.as_secs());
             }
             sleep(Duration::from_millis(20));
         }
+        Ok(())
+    }
+
+    /// What a short command in the machine prints, whatever it exits with.
+    fn said<const N: usize>(&self, arguments: [&str; N]) -> Result<String> {
+        let output = self.command(arguments)?.stdin(Stdio::null()).output().context("could not start the command")?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
     /// A command that runs as root in the machine, in `/`, with an environment that holds only PATH, HOME and LANG.
@@ -210,6 +206,9 @@ pub(super) fn release(name: &str, network: Option<&str>) -> Result<()> {
     }
     let cgroup = Cgroup::of_machine(name)?;
     cgroup.kill()?;
+    if let Some(network) = network {
+        network::disconnect(network, name);
+    }
     network::delete_namespace(name)?;
     cgroup.remove()
 }

@@ -110,7 +110,11 @@ fn enter_private_mounts() -> Result<()> {
         umount2(wanted, MntFlags::MNT_DETACH).context("could not put the v1 cgroups aside")?;
         mount(Some("cgroup2"), wanted, Some("cgroup2"), MsFlags::empty(), none).context("could not mount cgroup2")?;
     }
-    Ok(())
+    // systemd-nspawn leaves a directory per machine there when it is killed.
+    let scratch = Path::new("/run/systemd/nspawn");
+    fs::create_dir_all(scratch).with_context(|| format!("could not make {}", scratch.display()))?;
+    mount(Some("tmpfs"), scratch, Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))
+        .with_context(|| format!("could not mount a tmpfs on {}", scratch.display()))
 }
 
 /// One run of systemd-nspawn, from power-on to power-off or reboot.

@@ -12,22 +12,23 @@ use super::super::program::{line, run, tail};
 use super::pool;
 use super::recipe::{Recipe, USER, USER_ID};
 
-/// Builds `rootfs` in an empty directory.
-pub(super) fn build(recipe: &Recipe, directory: &Path, phase: &mut dyn FnMut(&str)) -> Result<()> {
+/// Builds `rootfs` in an empty directory, while holding `lock`, an empty file.
+pub(super) fn build(recipe: &Recipe, directory: &Path, lock: &File, phase: &mut dyn FnMut(&str)) -> Result<()> {
     // The package manager downloads as a user of its own, who has to get here.
     fs::set_permissions(directory, Permissions::from_mode(0o755))?;
     let rootfs = directory.join("rootfs");
-    bootstrap(recipe, &rootfs, &directory.join("build.log"), phase)?;
+    bootstrap(recipe, &rootfs, lock, &directory.join("build.log"), phase)?;
     phase("downloading the packages of the pool");
     fs::copy("/etc/resolv.conf", rootfs.join("etc/resolv.conf")).context("could not copy /etc/resolv.conf")?;
     pool::download(&rootfs, recipe.pooled)?;
     phase("writing the machine's own settings");
-    run(in_image(&rootfs, "useradd").args(["--create-home", "--shell", "/bin/bash", "--groups", "adm,sudo", "--uid"]).args([
-        &USER_ID.to_string(),
-        USER,
-    ]))?;
+    run(in_image(&rootfs, "useradd")
+        .args(["--create-home", "--shell", "/bin/bash", "--groups", "adm,sudo", "--uid"])
+        .args([&USER_ID.to_string(), USER]))?;
     write_files(recipe, &rootfs)?;
-    pool::use_only_pool(&rootfs)
+    pool::use_only_pool(&rootfs)?;
+    // Programs that run as root for anyone, like sudo, are the machines' and not for the users of this host.
+    fs::set_permissions(directory, Permissions::from_mode(0o700)).context("could not close the image's directory")
 }
 
 /// A command that runs in the image as if it were the whole system.
@@ -39,8 +40,11 @@ pub(super) fn in_image(rootfs: &Path, program: &str) -> Command {
     command
 }
 
+/// How those lines of mmdebstrap begin that announce work which takes a while.
+const PHASES: [&str; 4] = ["running", "downloading", "extracting", "installing"];
+
 /// Runs mmdebstrap with the mirror it chooses by itself.
-fn bootstrap(recipe: &Recipe, rootfs: &Path, log_path: &Path, phase: &mut dyn FnMut(&str)) -> Result<()> {
+fn bootstrap(recipe: &Recipe, rootfs: &Path, lock: &File, log_path: &Path, phase: &mut dyn FnMut(&str)) -> Result<()> {
     let mut command = Command::new("mmdebstrap");
     command.args(["--mode=root", "--variant=minbase", "--format=directory", "--aptopt=Acquire::Languages \"none\""]);
     // The package lists are needed again for the pool.
@@ -50,7 +54,8 @@ fn bootstrap(recipe: &Recipe, rootfs: &Path, log_path: &Path, phase: &mut dyn Fn
     command.arg(recipe.suite).arg(rootfs);
     let line = line(&command);
     let mut child = command
-        .stdin(Stdio::null())
+        // It lives on when we are killed, and then so must the lock: it holds as long as anyone has the file open.
+        .stdin(lock.try_clone().context("could not share the lock")?)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -60,7 +65,8 @@ fn bootstrap(recipe: &Recipe, rootfs: &Path, log_path: &Path, phase: &mut dyn Fn
         for text in BufReader::new(stderr).split(b'\n') {
             let text = String::from_utf8_lossy(&text?).into_owned();
             writeln!(log, "{text}")?;
-            if let Some(said) = text.strip_prefix("I: ") {
+            if let Some(said) = text.strip_prefix("I: ").filter(|said| PHASES.iter().any(|verb| said.starts_with(verb)))
+            {
                 phase(said.trim_end_matches('.'));
             }
         }

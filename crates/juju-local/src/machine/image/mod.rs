@@ -53,7 +53,12 @@ pub(crate) fn ensure(cache: &Path, release: SlurmRelease, progress: &mut dyn FnM
     let mut phase = |text: &str| progress(&format!("{:3} s  {text}", started.elapsed().as_secs()));
 
     let lock_path = cache.join("lock");
-    let lock = File::create(&lock_path).with_context(|| format!("could not open {}", lock_path.display()))?;
+    let lock = File::options()
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(&lock_path)
+        .with_context(|| format!("could not open {}", lock_path.display()))?;
     if lock.try_lock().is_err() {
         phase("waiting for another builder of the image");
         lock.lock().with_context(|| format!("could not lock {}", lock_path.display()))?;
@@ -66,7 +71,7 @@ pub(crate) fn ensure(cache: &Path, release: SlurmRelease, progress: &mut dyn FnM
         .prefix(HALF_BUILT)
         .tempdir_in(cache)
         .with_context(|| format!("could not make a directory in {}", cache.display()))?;
-    build::build(&recipe, scratch.path(), &mut phase)
+    build::build(&recipe, scratch.path(), &lock, &mut phase)
         .with_context(|| format!("could not build the machines' image in {}", cache.display()))?;
     fs::rename(scratch.path(), &directory).with_context(|| format!("could not name {}", directory.display()))?;
     // It has another name now; there is nothing left to remove under the old one.
@@ -109,8 +114,7 @@ mod tests {
         let directory = cache.path().join(Recipe::new(SlurmRelease::Trixie2411).name());
         fs::create_dir_all(directory.join("rootfs")).unwrap();
         let mut said = Vec::new();
-        let image =
-            ensure(cache.path(), SlurmRelease::Trixie2411, &mut |line| said.push(line.to_owned())).unwrap();
+        let image = ensure(cache.path(), SlurmRelease::Trixie2411, &mut |line| said.push(line.to_owned())).unwrap();
         assert_eq!(image.rootfs, directory.join("rootfs"));
         assert!(said.is_empty(), "{said:?}");
     }

@@ -55,13 +55,16 @@ const MASKED: &[&str] = &[
     "e2scrub_reap.service",
     "fstrim.timer",
     "getty@.service",
+    "ldconfig.service",
     "systemd-firstboot.service",
+    "systemd-journal-catalog-update.service",
     "systemd-networkd-wait-online.service",
     "systemd-networkd.service",
     "systemd-networkd.socket",
     "systemd-networkd-resolve-hook.socket",
     "systemd-networkd-varlink.socket",
     "systemd-remount-fs.service",
+    "systemd-update-done.service",
 ];
 
 /// Files of the image that no package brings: path, mode, content.
@@ -88,8 +91,6 @@ const FILES: &[(&str, u32, &str)] = &[
     ("etc/fstab", 0o644, ""),
     // A power cycle loses the journal, in exchange for a boot that does not wait for the disk.
     ("etc/systemd/journald.conf.d/90-juju-local.conf", 0o644, "[Journal]\nStorage=volatile\nRuntimeMaxUse=64M\n"),
-    // Machines are stopped often and on purpose; a service that does not end must not hold one for 90 seconds.
-    ("etc/systemd/system.conf.d/90-juju-local.conf", 0o644, "[Manager]\nDefaultTimeoutStopSec=20s\n"),
 ];
 
 /// dpkg in the image and in every machine: no waiting for the disk, no documentation.
