@@ -1,0 +1,76 @@
+//! Whether this unit is on its way out, as far as one hook can tell.
+
+use crate::context::Context;
+use crate::event::Event;
+use crate::tools::{Refusal, ToolError, Tools};
+
+/// Says whether this unit, or its application, is being removed.
+///
+/// A departed hook that names this unit, `stop` and `remove` say so by themselves. A broken relation may be the first hook of
+/// a removal or just the end of the relation, and only the controller knows which.
+pub fn is_leaving(ctx: &Context, tools: &Tools) -> Result<bool, ToolError> {
+    if matches!(ctx.event, Event::Stop | Event::Remove) || ctx.event.departing_unit() == Some(&ctx.unit) {
+        return Ok(true);
+    }
+    if ctx.event.broken_relation().is_none() {
+        return Ok(false);
+    }
+    match tools.goal_state() {
+        Ok(goal) => Ok(goal.is_dying(&ctx.unit)),
+        // The unit was taken away under the running hook.
+        Err(error) if error.refusal() == Some(Refusal::AgentGone) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::process::{Call, Output, ToolRunner};
+    use std::sync::Arc;
+
+    struct Goal(&'static str);
+
+    impl ToolRunner for Goal {
+        fn run(&self, call: &Call<'_>) -> std::io::Result<Output> {
+            assert_eq!(call.tool, "goal-state");
+            match self.0.strip_prefix("ERROR") {
+                Some(_) => Ok(Output { exit_code: Some(1), stdout: Vec::new(), stderr: self.0.into() }),
+                None => Ok(Output { exit_code: Some(0), stdout: self.0.into(), stderr: Vec::new() }),
+            }
+        }
+    }
+
+    fn leaving(path: &str, departing: &str, goal: &'static str) -> bool {
+        let ctx = Context::read(&[], &|variable| {
+            let value = match variable {
+                "JUJU_DISPATCH_PATH" => path,
+                "JUJU_UNIT_NAME" => "compute/0",
+                "JUJU_CHARM_DIR" => "/charm",
+                "JUJU_MODEL_UUID" => "uuid",
+                "JUJU_RELATION_ID" => "slurmctld:3",
+                "JUJU_DEPARTING_UNIT" => departing,
+                _ => return None,
+            };
+            Some(value.to_owned())
+        });
+        is_leaving(&ctx.unwrap(), &Tools::with_runner(Arc::new(Goal(goal)))).unwrap()
+    }
+
+    #[test]
+    fn the_last_hooks_and_the_own_departure_need_no_question() {
+        assert!(leaving("hooks/stop", "", "unasked"));
+        assert!(leaving("hooks/remove", "", "unasked"));
+        assert!(leaving("hooks/slurmctld-relation-departed", "compute/0", "unasked"));
+        assert!(!leaving("hooks/slurmctld-relation-departed", "slurmctld/0", "unasked"));
+        assert!(!leaving("hooks/update-status", "", "unasked"));
+    }
+
+    #[test]
+    fn a_broken_relation_is_a_removal_only_if_the_controller_says_so() {
+        let path = "hooks/slurmctld-relation-broken";
+        assert!(leaving(path, "", r#"{"units":{"compute/0":{"status":"dying"}},"relations":{}}"#));
+        assert!(!leaving(path, "", r#"{"units":{"compute/0":{"status":"active"}},"relations":{}}"#));
+        assert!(leaving(path, "", "ERROR connection is shutdown before send"));
+    }
+}
