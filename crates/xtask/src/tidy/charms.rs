@@ -15,6 +15,7 @@ pub(super) fn check() -> Result<Findings> {
     let root = layout::root()?;
     let mut findings = Vec::new();
     let mut interfaces: Vec<(String, &str)> = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
     for directory in layout::charm_directories()? {
         let name = layout::file_name(&directory);
         let charm = match Charmcraft::read(&directory.join("charmcraft.yaml")) {
@@ -27,9 +28,13 @@ pub(super) fn check() -> Result<Findings> {
         let mut complaints = complaints(&charm, &name);
         complaints.extend(icon_complaint(&[directory.join("icon.svg"), root.join("charmcraft/icon.svg")]));
         findings.extend(complaints.into_iter().map(|complaint| format!("charms/{name}: {complaint}")));
+        parts.push(serde_yaml::to_string(&charm.mapping("parts"))?.replace(&name, "NAME"));
         for role in ["provides", "requires"] {
             interfaces.extend(charm.mapping(role).values().filter_map(interface).map(|interface| (interface, role)));
         }
+    }
+    if parts.windows(2).any(|pair| pair[0] != pair[1]) {
+        findings.push("the charms' `parts` differ in more than the charm's name".to_owned());
     }
     // An interface with both ends in this tree is ours, and so is its contract.
     for (interface, _) in interfaces.iter().filter(|(_, role)| *role == "provides") {

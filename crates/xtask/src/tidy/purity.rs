@@ -101,10 +101,8 @@ pub(super) fn check_process_sites() -> Result<Findings> {
         let mut sites = Vec::new();
         for path in rust_source::files(&directory)?.iter().filter(|path| !rust_source::is_test_file(path)) {
             let code = rust_source::read(path)?.without_tests();
-            for (position, _) in code.match_indices("Command::new") {
-                let line = code[..position].matches('\n').count() + 1;
-                sites.push(format!("{}:{line}", path.strip_prefix(&root).unwrap_or(path).display()));
-            }
+            let shown = path.strip_prefix(&root).unwrap_or(path).display().to_string();
+            sites.extend(process_sites(&code).into_iter().map(|line| format!("{shown}:{line}")));
         }
         if sites.len() > allowed {
             let shown = directory.strip_prefix(&root).unwrap_or(&directory).display().to_string();
@@ -116,6 +114,22 @@ pub(super) fn check_process_sites() -> Result<Findings> {
         }
     }
     Ok(findings)
+}
+
+/// Returns the lines that prepare a process with the standard library. A crate's own type called `Command` does not count.
+fn process_sites(code: &str) -> Vec<usize> {
+    const NEW: &str = "Command::new";
+    let groups = code.match_indices("process::{").map(|(position, opening)| {
+        let group = &code[position + opening.len()..];
+        &group[..group.find('}').unwrap_or(group.len())]
+    });
+    let mut imported = groups.flat_map(|group| group.split(|sign: char| !sign.is_alphanumeric()));
+    let is_imported = imported.any(|word| word == "Command") || code.contains("std::process::Command;");
+    let sites = code.match_indices(NEW).map(|(position, _)| &code[..position]);
+    sites
+        .filter(|before| if before.ends_with("::") { before.ends_with("process::") } else { is_imported })
+        .map(|before| before.matches('\n').count() + 1)
+        .collect()
 }
 
 #[cfg(test)]
@@ -146,6 +160,17 @@ mod tests {
             [""; 0]
         );
         assert_eq!(outside_uses("use std::{fmt}; mod x { use y::{fs, net}; }"), [""; 0]);
+    }
+
+    #[test]
+    fn processes_of_the_standard_library_are_seen_however_it_is_imported() {
+        assert_eq!(process_sites("use std::process::Command;\nfn f() { Command::new(a); }"), [2]);
+        assert_eq!(process_sites("use std::process::{Child, Command};\n\nfn f() { Command::new(a); }"), [3]);
+        assert_eq!(process_sites("fn f() { std::process::Command::new(a); process::Command::new(b); }"), [1, 1]);
+        assert_eq!(
+            process_sites("use crate::command::Command;\nfn f() { Command::new(a); own::Command::new(b); }"),
+            [0; 0]
+        );
     }
 
     #[test]
