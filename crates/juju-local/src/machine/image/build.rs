@@ -25,6 +25,8 @@ pub(super) fn build(recipe: &Recipe, directory: &Path, lock: &File, phase: &mut 
     run(in_image(&rootfs, "useradd")
         .args(["--create-home", "--shell", "/bin/bash", "--groups", "adm,sudo", "--uid"])
         .args([&USER_ID.to_string(), USER]))?;
+    // The host's settings were for building only.
+    fs::remove_file(rootfs.join("etc/apt/apt.conf.d/99mmdebstrap")).context("could not remove the host's settings")?;
     write_files(recipe, &rootfs)?;
     pool::use_only_pool(&rootfs)?;
     // Programs that run as root for anyone, like sudo, are the machines' and not for the users of this host.
@@ -47,6 +49,7 @@ const PHASES: [&str; 4] = ["running", "downloading", "extracting", "installing"]
 fn bootstrap(recipe: &Recipe, rootfs: &Path, lock: &File, log_path: &Path, phase: &mut dyn FnMut(&str)) -> Result<()> {
     let mut command = Command::new("mmdebstrap");
     command.args(["--mode=root", "--variant=minbase", "--format=directory", "--aptopt=Acquire::Languages \"none\""]);
+    command.args(host_settings()?.iter().map(|setting| format!("--aptopt={setting}")));
     // The package lists are needed again for the pool.
     command.arg("--skip=cleanup/apt/lists");
     command.args(recipe.dpkg_options.iter().map(|option| format!("--dpkgopt={option}")));
@@ -76,6 +79,16 @@ fn bootstrap(recipe: &Recipe, rootfs: &Path, lock: &File, log_path: &Path, phase
         bail!("`{line}` failed, {status}; its last words:\n{}", tail(log_path, 25));
     }
     Ok(())
+}
+
+/// How this host reaches mirrors and what it asks of them: proxies, and whether old package lists are accepted.
+fn host_settings() -> Result<Vec<String>> {
+    let dump = run(Command::new("apt-config").args(["dump", "Acquire"]))?;
+    let wanted = |line: &&str| {
+        let key = line.split(' ').next().unwrap_or_default();
+        key == "Acquire::Check-Valid-Until" || key.starts_with("Acquire::http") && key.contains("::Proxy")
+    };
+    Ok(dump.lines().filter(wanted).map(str::to_owned).collect())
 }
 
 fn write_files(recipe: &Recipe, rootfs: &Path) -> Result<()> {
