@@ -1,0 +1,297 @@
+//! Files that are replaced whole: atomically, durably, and only if something is different.
+
+use crate::machine::Machine;
+use nix::unistd::{Gid, Uid, chown, fchown};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A file or directory that could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The system refused.
+    #[error("could not {action} {}", path.display())]
+    Access {
+        /// What was attempted.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why it did not work.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is not text.
+    #[error("{} is not UTF-8 text", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// `/etc/passwd` knows no such user.
+    #[error("no user `{name}` on this machine")]
+    NoSuchUser {
+        /// The name that was looked up.
+        name: String,
+    },
+    /// The content of the file cannot be what it should be. The content itself is not shown.
+    #[error("{}: expected {expected}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What it should hold.
+        expected: &'static str,
+    },
+}
+
+impl FileError {
+    fn access(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Access { action, path: path.to_owned(), source }
+    }
+}
+
+/// Who may do what with a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Access {
+    /// Permission bits.
+    pub mode: u32,
+    /// Owner by name, with its primary group; `None` is whoever this process runs as.
+    pub owner: Option<String>,
+}
+
+impl Access {
+    /// Returns access for the user `slurm`.
+    pub fn slurm(mode: u32) -> Self {
+        Self { mode, owner: Some("slurm".to_owned()) }
+    }
+
+    /// Returns access for root.
+    pub fn root(mode: u32) -> Self {
+        Self { mode, owner: Some("root".to_owned()) }
+    }
+
+    /// Returns access for the user that this process runs as.
+    pub fn own(mode: u32) -> Self {
+        Self { mode, owner: None }
+    }
+}
+
+/// Reads a file. `None`: there is none.
+pub fn read(machine: &Machine, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, FileError> {
+    let path = machine.path(path);
+    match fs::read(&path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FileError::access("read", &path)(error)),
+    }
+}
+
+/// Reads a file that holds text. `None`: there is none.
+pub fn read_text(machine: &Machine, path: impl AsRef<Path>) -> Result<Option<String>, FileError> {
+    let content = read(machine, path.as_ref())?;
+    content
+        .map(|bytes| String::from_utf8(bytes).map_err(|_| FileError::NotText { path: machine.path(path) }))
+        .transpose()
+}
+
+/// Makes `path` hold exactly `content` with `access`, and tells whether anything had to change.
+///
+/// A reader sees the old file or the new one, never a part; when this returns, the new one survives a power cut. The temporary
+/// file has a fixed name beside the target and no access for others from its first byte, so one left by a killed process is
+/// neither readable nor lasting.
+pub fn replace(machine: &Machine, path: impl AsRef<Path>, content: &[u8], access: &Access) -> Result<bool, FileError> {
+    let path = machine.path(path);
+    let owner = owner_ids(machine, access)?;
+    if is_already(&path, content, access.mode, owner)? {
+        return Ok(false);
+    }
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = directory.join(format!(".{name}.new"));
+    let written = write_temporary(&temporary, content, access.mode, owner)
+        .and_then(|()| fs::rename(&temporary, &path).map_err(FileError::access("replace", &path)));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written?;
+    sync_directory(directory)?;
+    Ok(true)
+}
+
+/// Removes a file, and tells whether there was one.
+pub fn remove(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, FileError> {
+    let path = machine.path(path);
+    match fs::remove_file(&path) {
+        Ok(()) => sync_directory(path.parent().unwrap_or(Path::new("/"))).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(FileError::access("remove", &path)(error)),
+    }
+}
+
+/// Makes sure that a directory exists with `access`, parents included, and tells whether anything had to change.
+pub fn ensure_directory(machine: &Machine, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
+    let path = machine.path(path);
+    let (user, group) = owner_ids(machine, access)?;
+    let made = !path.is_dir();
+    if made {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(&path)
+            .map_err(FileError::access("make directory", &path))?;
+    }
+    let found = fs::metadata(&path).map_err(FileError::access("look at", &path))?;
+    let owned = found.uid() == user.as_raw() && found.gid() == group.as_raw();
+    if !owned {
+        chown(&path, Some(user), Some(group)).map_err(|error| FileError::access("give away", &path)(error.into()))?;
+    }
+    let moded = found.mode() & 0o7777 == access.mode;
+    if !moded {
+        fs::set_permissions(&path, Permissions::from_mode(access.mode))
+            .map_err(FileError::access("set the mode of", &path))?;
+    }
+    Ok(made || !owned || !moded)
+}
+
+fn write_temporary(path: &Path, content: &[u8], mode: u32, (user, group): (Uid, Gid)) -> Result<(), FileError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(FileError::access("remove", path)(error)),
+        _ => {}
+    }
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(FileError::access("create", path))?;
+    file.write_all(content).map_err(FileError::access("write", path))?;
+    fchown(&file, Some(user), Some(group)).map_err(|error| FileError::access("give away", path)(error.into()))?;
+    file.set_permissions(Permissions::from_mode(mode)).map_err(FileError::access("set the mode of", path))?;
+    file.sync_all().map_err(FileError::access("write out", path))
+}
+
+fn is_already(path: &Path, content: &[u8], mode: u32, (user, group): (Uid, Gid)) -> Result<bool, FileError> {
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(FileError::access("look at", path)(error)),
+    };
+    let outside = found.is_file()
+        && found.mode() & 0o7777 == mode
+        && found.uid() == user.as_raw()
+        && found.gid() == group.as_raw()
+        && usize::try_from(found.len()) == Ok(content.len());
+    Ok(outside && fs::read(path).map_err(FileError::access("read", path))? == content)
+}
+
+fn sync_directory(path: &Path) -> Result<(), FileError> {
+    File::open(path).and_then(|directory| directory.sync_all()).map_err(FileError::access("write out", path))
+}
+
+fn owner_ids(machine: &Machine, access: &Access) -> Result<(Uid, Gid), FileError> {
+    match &access.owner {
+        None => Ok((Uid::effective(), Gid::effective())),
+        Some(name) => user_ids(machine, name),
+    }
+}
+
+/// Looks a user up in `/etc/passwd`. A static binary cannot ask the system's name services.
+pub fn user_ids(machine: &Machine, name: &str) -> Result<(Uid, Gid), FileError> {
+    let passwd = read_text(machine, "/etc/passwd")?.unwrap_or_default();
+    let found = passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let user = fields.next()?;
+        let _password = fields.next()?;
+        let ids = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        (user == name).then_some(ids)
+    });
+    let (user, group) = found.ok_or_else(|| FileError::NoSuchUser { name: name.to_owned() })?;
+    Ok((Uid::from_raw(user), Gid::from_raw(group)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> (tempfile::TempDir, Machine) {
+        let directory = tempfile::tempdir().unwrap();
+        let machine = Machine::at(directory.path());
+        fs::create_dir(directory.path().join("etc")).unwrap();
+        let (user, group) = (Uid::effective(), Gid::effective());
+        fs::write(
+            directory.path().join("etc/passwd"),
+            format!("bad line\nslurm:x:{user}:{group}:Slurm:/:/bin/false\n"),
+        )
+        .unwrap();
+        (directory, machine)
+    }
+
+    #[test]
+    fn a_file_is_written_once_and_then_left_alone() {
+        let (directory, machine) = machine();
+        let access = Access::slurm(0o640);
+        assert!(replace(&machine, "/etc/x", b"one", &access).unwrap());
+        let first = fs::metadata(directory.path().join("etc/x")).unwrap();
+        assert_eq!(first.mode() & 0o7777, 0o640);
+        assert!(!replace(&machine, "/etc/x", b"one", &access).unwrap());
+        assert_eq!(fs::metadata(directory.path().join("etc/x")).unwrap().ino(), first.ino());
+        assert!(replace(&machine, "/etc/x", b"two", &access).unwrap());
+        assert_eq!(read(&machine, "/etc/x").unwrap().unwrap(), b"two");
+        assert_eq!(fs::read_dir(directory.path().join("etc")).unwrap().count(), 2, "nothing is left beside it");
+    }
+
+    #[test]
+    fn a_wrong_mode_is_put_right() {
+        let (directory, machine) = machine();
+        let path = directory.path().join("etc/x");
+        replace(&machine, "/etc/x", b"key", &Access::own(0o600)).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        assert!(replace(&machine, "/etc/x", b"key", &Access::own(0o600)).unwrap());
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_no_obstacle() {
+        let (directory, machine) = machine();
+        let leftover = directory.path().join("etc/.x.new");
+        fs::write(&leftover, "half").unwrap();
+        assert!(replace(&machine, "/etc/x", b"whole", &Access::own(0o600)).unwrap());
+        assert!(!leftover.exists());
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_its_target_is_not_written() {
+        let (directory, machine) = machine();
+        fs::write(directory.path().join("target"), "old").unwrap();
+        std::os::unix::fs::symlink(directory.path().join("target"), directory.path().join("etc/x")).unwrap();
+        assert!(replace(&machine, "/etc/x", b"new", &Access::own(0o644)).unwrap());
+        assert_eq!(fs::read(directory.path().join("target")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn absence_is_not_an_error() {
+        let (_directory, machine) = machine();
+        assert_eq!(read(&machine, "/etc/none").unwrap(), None);
+        assert!(!remove(&machine, "/etc/none").unwrap());
+        replace(&machine, "/etc/x", b"", &Access::own(0o600)).unwrap();
+        assert!(remove(&machine, "/etc/x").unwrap());
+    }
+
+    #[test]
+    fn a_failure_names_the_path_and_an_unknown_user_the_name() {
+        let (_directory, machine) = machine();
+        let error = replace(&machine, "/none/x", b"", &Access::own(0o600)).unwrap_err();
+        assert!(error.to_string().starts_with("could not create"), "{error}");
+        let error = replace(&machine, "/etc/x", b"", &Access { mode: 0o600, owner: Some("nobody-here".to_owned()) })
+            .unwrap_err();
+        assert_eq!(error.to_string(), "no user `nobody-here` on this machine");
+    }
+
+    #[test]
+    fn a_directory_is_made_once() {
+        let (directory, machine) = machine();
+        assert!(ensure_directory(&machine, "/var/lib/slurm/checkpoint", &Access::slurm(0o755)).unwrap());
+        assert!(!ensure_directory(&machine, "/var/lib/slurm/checkpoint", &Access::slurm(0o755)).unwrap());
+        assert!(ensure_directory(&machine, "/var/lib/slurm/checkpoint", &Access::slurm(0o700)).unwrap());
+        assert!(directory.path().join("var/lib/slurm/checkpoint").is_dir());
+    }
+}

@@ -1,0 +1,127 @@
+//! Configuration files and slurmctld: would it read this one, and has it taken the new one.
+
+use super::{could_not_ask, scontrol};
+use crate::machine::Machine;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A reconfigure of a thousand nodes and partitions takes a second; after vanished nodes, scontrol itself gives up after 10 s.
+const RECONFIGURE_DEADLINE: Duration = Duration::from_secs(60);
+const CHECK_DEADLINE: Duration = Duration::from_secs(15);
+
+/// How a reconfigure ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reconfigure {
+    /// slurmctld runs with the new files.
+    Accepted,
+    /// slurmctld, or scontrol on its behalf, refused them; the old configuration goes on.
+    Refused {
+        /// What was wrong, in Slurm's words.
+        reason: String,
+    },
+    /// Nobody could be asked, or the answer did not come. The new files may be in effect or not.
+    Unknown {
+        /// The last thing that was said about it.
+        why: String,
+    },
+}
+
+/// What Slurm's own parser thinks of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Candidate {
+    /// Keys and values can be read. slurmctld may still refuse it: unknown plugins, a partition twice, unknown node sets.
+    Readable,
+    /// Keys or values cannot be read.
+    Refused {
+        /// What was wrong, in Slurm's words.
+        reason: String,
+    },
+    /// The parser could not be asked.
+    Unknown {
+        /// Why not.
+        why: String,
+    },
+}
+
+/// Has slurmctld take up the files in `/etc/slurm`, and with it every registered slurmd.
+pub fn reconfigure(machine: &Machine) -> Reconfigure {
+    let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let output = match scontrol(machine).arg("reconfigure").deadline(RECONFIGURE_DEADLINE).output() {
+        Ok(output) => output,
+        Err(error) => return Reconfigure::Unknown { why: error.to_string() },
+    };
+    if output.success() {
+        return Reconfigure::Accepted;
+    }
+    if let Some(reason) = parser_complaint(&output.stderr) {
+        return Reconfigure::Refused { reason };
+    }
+    if could_not_ask(&output) {
+        return Reconfigure::Unknown { why: output.complaint().to_owned() };
+    }
+    // The client only ever says "Unspecified error"; the successor that failed to start wrote the reason to the journal.
+    Reconfigure::Refused { reason: journal_complaint(machine, began).unwrap_or_else(|| output.complaint().to_owned()) }
+}
+
+/// Has Slurm's parser read a configuration file at `path`, without asking any daemon.
+///
+/// Every client reads its configuration before it does anything, and `scontrol version` does nothing else.
+pub fn check(machine: &Machine, path: &Path) -> Candidate {
+    let command = scontrol(machine).arg("version").env("SLURM_CONF", path).deadline(CHECK_DEADLINE);
+    match command.output() {
+        Ok(output) if output.success() => Candidate::Readable,
+        Ok(output) => match parser_complaint(&output.stderr) {
+            Some(reason) => Candidate::Refused { reason },
+            None => Candidate::Unknown { why: output.complaint().to_owned() },
+        },
+        Err(error) => Candidate::Unknown { why: error.to_string() },
+    }
+}
+
+/// Returns what Slurm's parser complained about, if it was the parser that gave up.
+fn parser_complaint(stderr: &str) -> Option<String> {
+    if !stderr.contains("Unable to process configuration file") {
+        return None;
+    }
+    let complaints: Vec<&str> =
+        stderr.lines().filter_map(complaint).filter(|line| !line.contains("Unable to process")).collect();
+    Some(if complaints.is_empty() { "Unable to process configuration file".to_owned() } else { complaints.join(" / ") })
+}
+
+/// Returns why slurmctld did not start with the new files, from what it logged since `began`.
+fn journal_complaint(machine: &Machine, began: u64) -> Option<String> {
+    let command = machine.command("journalctl").args([
+        "--unit=slurmctld.service",
+        "--output=cat",
+        "--no-pager",
+        "--quiet",
+        &format!("--since=@{began}"),
+    ]);
+    let journal = command.run().ok()?.stdout;
+    let complaints: Vec<&str> = journal.lines().filter_map(complaint).filter(|line| !is_harmless(line)).collect();
+    let fatal =
+        complaints.iter().rposition(|line| line.starts_with("fatal:")).unwrap_or(complaints.len().saturating_sub(1));
+    // A fatal line may only say that something was wrong with what the error before it names.
+    let shown = complaints.get(fatal.saturating_sub(1)..=fatal)?;
+    Some(shown.join(" / "))
+}
+
+/// Returns a line from `error:` or `fatal:` on. What is before differs between versions.
+fn complaint(line: &str) -> Option<&str> {
+    let start = ["fatal: ", "error: "].iter().filter_map(|mark| line.find(mark)).min()?;
+    let text = &line[start..];
+    Some(text.strip_prefix("error: ").unwrap_or(text).trim())
+}
+
+/// Complaints of every start, also of a good one.
+fn is_harmless(line: &str) -> bool {
+    [
+        "MailProg is invalid",
+        "default partition not set",
+        "glob parsing",
+        "\"Include\" failed in file",
+        "reconfigure failed",
+    ]
+    .iter()
+    .any(|known| line.contains(known))
+}

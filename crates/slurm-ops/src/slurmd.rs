@@ -1,0 +1,44 @@
+//! slurmd on a compute node: what the machine has, and with which options the daemon starts. Starting it is in `systemd`.
+
+mod options;
+
+pub use options::{SlurmdOptions, parse_defaults, render_defaults};
+
+use crate::command::CommandError;
+use crate::files::{self, Access, FileError};
+use crate::machine::Machine;
+use slurm_conf::{Node, OptionError};
+use std::time::Duration;
+
+/// Environment file of the packaged unit.
+pub const DEFAULTS_FILE: &str = "/etc/default/slurmd";
+
+/// What the hardware is could not be found out.
+#[derive(Debug, thiserror::Error)]
+pub enum DetectionError {
+    /// `slurmd -C` failed.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// `slurmd -C` printed something else than a node.
+    #[error("`slurmd -C` printed no node")]
+    Output(#[source] OptionError),
+}
+
+/// Asks slurmd for what it detects on this machine: processors, sockets, memory.
+pub fn machine_info(machine: &Machine) -> Result<Node, DetectionError> {
+    // Needs no configuration and no controller, but slurmd has options that wait for one, so never without a deadline.
+    let output =
+        machine.command("slurmd").arg("-C").env_remove("SLURM_CONF").deadline(Duration::from_secs(20)).run()?;
+    Node::from_detected(&output.stdout).map_err(DetectionError::Output)
+}
+
+/// Reads the options that slurmd will start with. `None`: none are set.
+pub fn read_options(machine: &Machine) -> Result<Option<SlurmdOptions>, FileError> {
+    Ok(files::read_text(machine, DEFAULTS_FILE)?.as_deref().and_then(parse_defaults))
+}
+
+/// Writes the options that slurmd will start with, and tells whether they were different. Other lines of the file stay.
+pub fn ensure_options(machine: &Machine, options: &SlurmdOptions) -> Result<bool, FileError> {
+    let present = files::read_text(machine, DEFAULTS_FILE)?.unwrap_or_default();
+    files::replace(machine, DEFAULTS_FILE, render_defaults(&present, options).as_bytes(), &Access::own(0o644))
+}

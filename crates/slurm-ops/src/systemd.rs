@@ -1,0 +1,193 @@
+//! systemd units: what they do, and making them do something else.
+
+use crate::command::{Command, CommandError};
+use crate::files::{self, Access, FileError};
+use crate::machine::Machine;
+use std::time::Duration;
+
+/// A start may wait for a daemon to say that it is ready; this is when we stop waiting, not when systemd does.
+const JOB_DEADLINE: Duration = Duration::from_secs(120);
+
+/// What systemd says about a unit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UnitState {
+    /// `loaded`, `not-found`, `masked` …
+    pub load: String,
+    /// `active`, `inactive`, `activating`, `deactivating`, `failed` …
+    pub active: String,
+    /// `running`, `dead`, `start`, `auto-restart` …
+    pub sub: String,
+    /// `success`, `exit-code`, `signal`, `timeout` …: how the last run ended.
+    pub result: String,
+    /// `enabled`, `disabled`, `masked` …
+    pub unit_file: String,
+    /// The main process, if there is one. Changes with each reconfigure: never keep it.
+    pub main_pid: Option<u32>,
+    /// When the unit was last entered into `active`, in seconds since 1970.
+    pub active_since: Option<u64>,
+    /// The unit file or a drop-in is newer than what systemd has read.
+    pub needs_daemon_reload: bool,
+}
+
+impl UnitState {
+    /// Tells whether the unit exists on this machine.
+    pub fn exists(&self) -> bool {
+        self.load != "not-found"
+    }
+
+    /// Tells whether the daemon is up. For slurmd and slurmctld that is not yet "registered" or "serving".
+    pub fn is_active(&self) -> bool {
+        matches!(self.active.as_str(), "active" | "reloading")
+    }
+
+    /// Tells whether systemd is at work on a start.
+    pub fn is_starting(&self) -> bool {
+        self.active == "activating"
+    }
+
+    /// Tells whether the unit starts with the machine.
+    pub fn is_enabled(&self) -> bool {
+        self.unit_file.starts_with("enabled")
+    }
+}
+
+/// A drop-in that could not be put in place.
+#[derive(Debug, thiserror::Error)]
+pub enum DropInError {
+    /// The file could not be written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// systemd would not read it.
+    #[error(transparent)]
+    Reload(#[from] CommandError),
+}
+
+/// Asks for the state of one unit. A unit that does not exist has the load state `not-found`.
+pub fn state(machine: &Machine, unit: &str) -> Result<UnitState, CommandError> {
+    let states = states(machine, &[unit])?;
+    Ok(states.into_iter().next().unwrap_or_default())
+}
+
+/// Asks for the state of several units with one process. The answers come in the order of the question.
+pub fn states(machine: &Machine, units: &[&str]) -> Result<Vec<UnitState>, CommandError> {
+    const PROPERTIES: &str =
+        "LoadState,ActiveState,SubState,Result,UnitFileState,MainPID,ActiveEnterTimestamp,NeedDaemonReload";
+    let command = systemctl(machine)
+        .args(["show", "--timestamp=unix", "--property", PROPERTIES, "--"])
+        .args(units.iter().copied());
+    let output = command.run()?;
+    let states: Vec<UnitState> =
+        output.stdout.split("\n\n").filter(|block| !block.trim().is_empty()).map(parse_state).collect();
+    if states.len() != units.len() || states.iter().any(|state| state.load.is_empty() || state.active.is_empty()) {
+        return Err(command.unreadable(format_args!("expected {} units, found {}", units.len(), states.len())));
+    }
+    Ok(states)
+}
+
+fn parse_state(block: &str) -> UnitState {
+    let mut state = UnitState::default();
+    for (name, value) in block.lines().filter_map(|line| line.split_once('=')) {
+        match name {
+            "LoadState" => state.load = value.to_owned(),
+            "ActiveState" => state.active = value.to_owned(),
+            "SubState" => state.sub = value.to_owned(),
+            "Result" => state.result = value.to_owned(),
+            "UnitFileState" => state.unit_file = value.to_owned(),
+            "MainPID" => state.main_pid = value.parse().ok().filter(|pid| *pid != 0),
+            "ActiveEnterTimestamp" => {
+                state.active_since = value.strip_prefix('@').and_then(|seconds| seconds.parse().ok())
+            }
+            "NeedDaemonReload" => state.needs_daemon_reload = value == "yes",
+            _ => {}
+        }
+    }
+    state
+}
+
+/// Returns the command line of a running process. `None`: it is gone.
+///
+/// What a daemon runs with decides whether it has to be restarted, not what was written to a file.
+pub fn command_line(machine: &Machine, pid: u32) -> Result<Option<Vec<String>>, FileError> {
+    let raw = match files::read(machine, format!("/proc/{pid}/cmdline")) {
+        Ok(raw) => raw,
+        // The process ended between opening and reading.
+        Err(FileError::Access { source, .. }) if source.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) => None,
+        Err(error) => return Err(error),
+    };
+    let words = raw.map(|raw| {
+        let text = String::from_utf8_lossy(&raw).into_owned();
+        text.strip_suffix('\0').unwrap_or(&text).split('\0').map(str::to_owned).collect::<Vec<_>>()
+    });
+    Ok(words.filter(|words| words.iter().any(|word| !word.is_empty())))
+}
+
+/// Starts a unit and does not wait for it: slurmd without a reachable controller stays in `activating`.
+pub fn start_no_block(machine: &Machine, unit: &str) -> Result<(), CommandError> {
+    job(machine, &["start", "--no-block", "--", unit])
+}
+
+/// Restarts a unit and does not wait for it.
+pub fn restart_no_block(machine: &Machine, unit: &str) -> Result<(), CommandError> {
+    job(machine, &["restart", "--no-block", "--", unit])
+}
+
+/// Starts a unit and waits until it is ready.
+pub fn start(machine: &Machine, unit: &str) -> Result<(), CommandError> {
+    job(machine, &["start", "--", unit])
+}
+
+/// Restarts a unit and waits until it is ready.
+pub fn restart(machine: &Machine, unit: &str) -> Result<(), CommandError> {
+    job(machine, &["restart", "--", unit])
+}
+
+/// Has a unit reload its configuration. For slurmctld this says nothing about whether the configuration was accepted.
+pub fn reload(machine: &Machine, unit: &str) -> Result<(), CommandError> {
+    job(machine, &["reload", "--", unit])
+}
+
+/// Stops a unit and waits until it is gone.
+pub fn stop(machine: &Machine, unit: &str) -> Result<(), CommandError> {
+    job(machine, &["stop", "--", unit])
+}
+
+/// Has a unit start with the machine.
+pub fn enable(machine: &Machine, unit: &str) -> Result<(), CommandError> {
+    job(machine, &["--quiet", "enable", "--", unit])
+}
+
+/// Keeps a unit from starting with the machine. A running one goes on.
+pub fn disable(machine: &Machine, unit: &str) -> Result<(), CommandError> {
+    job(machine, &["--quiet", "disable", "--", unit])
+}
+
+/// Forgets that a unit failed, so that it may be started again at once.
+pub fn reset_failed(machine: &Machine, unit: &str) -> Result<(), CommandError> {
+    job(machine, &["reset-failed", "--", unit])
+}
+
+/// Has systemd read unit files and drop-ins again.
+pub fn daemon_reload(machine: &Machine) -> Result<(), CommandError> {
+    job(machine, &["daemon-reload"])
+}
+
+/// Writes `/etc/systemd/system/<unit>.d/<name>.conf` and has systemd read it, both only if it is different. Tells whether it was.
+///
+/// A process killed between the two leaves [`UnitState::needs_daemon_reload`] set.
+pub fn ensure_drop_in(machine: &Machine, unit: &str, name: &str, text: &str) -> Result<bool, DropInError> {
+    let directory = format!("/etc/systemd/system/{unit}.d");
+    files::ensure_directory(machine, &directory, &Access::own(0o755))?;
+    let changed = files::replace(machine, format!("{directory}/{name}.conf"), text.as_bytes(), &Access::own(0o644))?;
+    if changed {
+        daemon_reload(machine)?;
+    }
+    Ok(changed)
+}
+
+fn systemctl(machine: &Machine) -> Command {
+    machine.command("systemctl").arg("--no-pager").arg("--no-ask-password")
+}
+
+fn job(machine: &Machine, arguments: &[&str]) -> Result<(), CommandError> {
+    systemctl(machine).args(arguments.iter().copied()).deadline(JOB_DEADLINE).run().map(drop)
+}
