@@ -44,19 +44,17 @@ enum Task {
 }
 
 fn main() -> ExitCode {
+    let done = |()| ExitCode::SUCCESS;
     let outcome = match Arguments::parse().command {
-        Task::Setup => setup::run(),
-        Task::Pack(arguments) => pack::run(&arguments),
-        Task::Demo(arguments) => demo::run(&arguments),
+        Task::Setup => setup::run().map(done),
+        Task::Pack(arguments) => pack::run(&arguments).map(done),
+        Task::Demo(arguments) => demo::run(&arguments).map(done),
         Task::Test(arguments) => test::run(&arguments),
-        Task::Tidy => tidy::run(),
-        Task::Bench => bench::run(),
+        Task::Tidy => tidy::run().map(done),
+        Task::Bench => bench::run().map(done),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            console::say(&format!("error: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    outcome.unwrap_or_else(|error| {
+        console::say(&format!("error: {error:#}"));
+        ExitCode::FAILURE
+    })
 }
