@@ -1,0 +1,37 @@
+//! A unit's place on the machine: directories, tools, the charm itself.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use anyhow::Context as _;
+use base64::Engine as _;
+
+use crate::names::UnitName;
+use crate::paths::inside;
+use crate::tools;
+
+pub fn deploy(machine: &str, unit: &UnitName, url: &str, archive: &str) -> anyhow::Result<()> {
+    let bytes = base64::engine::general_purpose::STANDARD.decode(archive).context("the charm arrived damaged")?;
+    let directory = inside::unit(unit);
+    let state = format!("{directory}/state");
+    fs::create_dir_all(&state).with_context(|| format!("creating {state}"))?;
+    let conf = format!("{directory}/agent.conf");
+    fs::write(&conf, format!("tag: {}\n", unit.tag()))?;
+    fs::set_permissions(&conf, fs::Permissions::from_mode(0o600))?;
+    let manifest = format!("{state}/manifest");
+    crate::charm::unpack(&bytes, url, Path::new(&inside::charm(unit)), Path::new(&manifest))?;
+    link_tools(machine, unit)
+}
+
+fn link_tools(machine: &str, unit: &UnitName) -> anyhow::Result<()> {
+    let directory = inside::tools(unit);
+    fs::create_dir_all(&directory)?;
+    for name in tools::NAMES {
+        let link = format!("{directory}/{name}");
+        if fs::symlink_metadata(&link).is_err() {
+            symlink(inside::program(machine), &link).with_context(|| format!("linking {link}"))?;
+        }
+    }
+    Ok(())
+}

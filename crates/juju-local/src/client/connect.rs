@@ -1,0 +1,105 @@
+//! Which model is meant, and the way to its daemon, which is started again if it died.
+
+use std::fs::{self, OpenOptions};
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use super::Refusal;
+use crate::flags::Parsed;
+use crate::model::CONTROLLER;
+use crate::names::check_model;
+use crate::paths::{self, ModelPaths};
+use crate::wire::{Request, Response, receive, send};
+
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// A model's daemon, ready to be asked.
+pub struct Client {
+    pub model: String,
+    stream: UnixStream,
+}
+
+impl Client {
+    /// The model of `-m`, of `JUJU_MODEL`, or the current one.
+    pub fn for_command(parsed: &Parsed) -> Result<Client, Refusal> {
+        let named = parsed.get("m").map(str::to_owned).or_else(|| std::env::var("JUJU_MODEL").ok());
+        let model = match named.filter(|name| !name.is_empty()) {
+            Some(name) => short_name(&name).to_owned(),
+            None => current_model().ok_or_else(|| {
+                Refusal::failed("No selected model.\n\nhint: juju add-model <name>, or juju switch <name>")
+            })?,
+        };
+        Client::connect(&model)
+    }
+
+    pub fn connect(model: &str) -> Result<Client, Refusal> {
+        if check_model(model).is_err() || !ModelPaths::of(model).state_file().exists() {
+            return Err(Refusal::failed(format!("model {CONTROLLER}:{model} not found")));
+        }
+        let paths = ModelPaths::of(model);
+        let stream = match UnixStream::connect(paths.socket()) {
+            Ok(stream) => stream,
+            Err(_) => start_daemon(model, &paths)?,
+        };
+        Ok(Client { model: model.to_owned(), stream })
+    }
+
+    pub fn ask(&mut self, request: &Request) -> Result<Value, Refusal> {
+        let gone = || Refusal::failed(format!("the daemon of model {} went away", self.model));
+        send(&mut &self.stream, request).map_err(|_| gone())?;
+        let response: Option<Response> = receive(&mut BufReader::new(&self.stream))?;
+        Ok(response.ok_or_else(gone)??)
+    }
+}
+
+/// `[controller:][user/]model` without what stands before the model.
+pub fn short_name(name: &str) -> &str {
+    let name = name.rsplit(':').next().unwrap_or(name);
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+pub fn current_model() -> Option<String> {
+    let name = fs::read_to_string(paths::state().join("current")).ok()?.trim().to_owned();
+    (check_model(&name).is_ok() && ModelPaths::of(&name).state_file().exists()).then_some(name)
+}
+
+pub fn set_current(name: &str) -> anyhow::Result<()> {
+    let file = paths::state().join("current");
+    fs::write(&file, format!("{name}\n")).with_context(|| format!("writing {}", file.display()))
+}
+
+/// Starts the daemon of a model in the background and waits until it answers.
+pub fn start_daemon(model: &str, paths: &ModelPaths) -> anyhow::Result<UnixStream> {
+    let log =
+        OpenOptions::new().create(true).append(true).open(paths.daemon_log()).context("opening the daemon's log")?;
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg0("juju-local")
+        .args(["daemon", model])
+        .env(paths::STATE_VARIABLE, paths::state())
+        .env(paths::CACHE_VARIABLE, paths::cache())
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .process_group(0)
+        .spawn()
+        .context("starting the daemon")?;
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        if let Ok(stream) = UnixStream::connect(paths.socket()) {
+            return Ok(stream);
+        }
+        let ended = child.try_wait()?;
+        if ended.is_some() || Instant::now() > deadline {
+            let text = fs::read_to_string(paths.daemon_log()).unwrap_or_default();
+            let last = text.lines().last().unwrap_or("it said nothing").to_owned();
+            anyhow::bail!("the daemon of model {model} did not start: {last}");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,259 @@
+//! Models: made, listed, shown, destroyed.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::connect::{Client, current_model, set_current, short_name, start_daemon};
+use super::{DONE, Outcome, Refusal, parse, table};
+use crate::daemon;
+use crate::flags::{switch, value};
+use crate::machine::{self, image};
+use crate::model::{CLOUD, CONTROLLER, Model, USER, VERSION};
+use crate::names::check_model;
+use crate::output::{Format, render};
+use crate::paths::{self, ModelPaths};
+use crate::settings;
+use crate::wire::Request;
+
+const FORMATS: &[&str] = &["json", "yaml", "tabular"];
+
+pub fn add(arguments: &[String]) -> Outcome {
+    let parsed = parse(
+        &[
+            switch(&["no-switch"]),
+            value(&["config"]),
+            value(&["credential"]),
+            value(&["c", "controller"]),
+            value(&["owner"]),
+        ],
+        arguments,
+    )?;
+    let Some(name) = parsed.arguments.first() else { return Err(Refusal::usage("model name is required")) };
+    check_model(name).map_err(Refusal::usage)?;
+    parsed.at_most(3).map_err(Refusal::usage)?;
+    let paths = ModelPaths::of(name);
+    if paths.state_file().exists() {
+        return Err(Refusal::failed(format!("model {USER}/{name} already exists (already exists)")));
+    }
+    let mut model = Model::new(name, &new_uuid()?, &controller_uuid()?);
+    for pair in parsed.all("config") {
+        let Some((key, text)) = pair.split_once('=') else {
+            return Err(Refusal::usage(format!("expected \"key=value\", got \"{pair}\"")));
+        };
+        model.config.insert(key.to_owned(), settings::parse(key, text).map_err(Refusal::failed)?);
+    }
+    fs::create_dir_all(paths::state())
+        .map_err(|error| Refusal::failed(format!("{}: {error}", paths::state().display())))?;
+    machine::preflight(&paths::state())?;
+    image::ensure(&paths::cache(), image::SlurmRelease::default(), &mut |line| eprintln!("{line}"))?;
+    daemon::create(&paths, &model)?;
+    if let Err(error) = start_daemon(name, &paths) {
+        fs::remove_dir_all(paths.root()).ok();
+        return Err(error.into());
+    }
+    if !parsed.has("no-switch") {
+        set_current(name)?;
+    }
+    eprintln!("Added '{name}' model on {CLOUD}/{CLOUD} with credential 'default' for user '{USER}'");
+    DONE
+}
+
+fn new_uuid() -> anyhow::Result<String> {
+    let hex = crate::random_hex(16)?;
+    Ok(format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..]))
+}
+
+/// One for all models below a state directory, made once.
+fn controller_uuid() -> anyhow::Result<String> {
+    let file = paths::state().join("controller-uuid");
+    if let Ok(text) = fs::read_to_string(&file) {
+        return Ok(text.trim().to_owned());
+    }
+    let uuid = new_uuid()?;
+    fs::create_dir_all(paths::state())?;
+    fs::write(file, format!("{uuid}\n"))?;
+    Ok(uuid)
+}
+
+pub fn destroy(arguments: &[String]) -> Outcome {
+    let parsed = parse(
+        &[
+            switch(&["no-prompt"]),
+            switch(&["y"]),
+            switch(&["destroy-storage"]),
+            switch(&["release-storage"]),
+            switch(&["force"]),
+            switch(&["no-wait"]),
+            value(&["t", "timeout"]),
+        ],
+        arguments,
+    )?;
+    let Some(name) = parsed.arguments.first().map(|name| short_name(name).to_owned()) else {
+        return Err(Refusal::usage("no model specified"));
+    };
+    let mut client = Client::connect(&name)?;
+    if !parsed.has("no-prompt") && !confirm(&name)? {
+        return Err(Refusal::failed("model destruction: aborted"));
+    }
+    eprintln!("Destroying model");
+    client.ask(&Request::Destroy)?;
+    drop(client);
+    forget(&name)?;
+    eprintln!("Model destroyed.");
+    DONE
+}
+
+fn confirm(name: &str) -> anyhow::Result<bool> {
+    eprint!("This removes model {name} with all its machines and data.\nTo continue, enter the name of the model: ");
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(line.trim() == name)
+}
+
+/// Waits until the daemon has let go, then deletes what is left of the model.
+fn forget(name: &str) -> anyhow::Result<()> {
+    let paths = ModelPaths::of(name);
+    if let Ok(lock) = fs::File::open(paths.lock()) {
+        for _ in 0..200 {
+            if lock.try_lock().is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(25));
+        }
+    }
+    fs::remove_dir_all(paths.root())?;
+    if fs::read_to_string(paths::state().join("current")).is_ok_and(|current| current.trim() == name) {
+        fs::remove_file(paths::state().join("current")).ok();
+    }
+    Ok(())
+}
+
+/// Names of all models of this state directory.
+pub fn names() -> Vec<String> {
+    let entries = fs::read_dir(paths::models()).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| check_model(name).is_ok() && ModelPaths::of(name).state_file().exists())
+        .collect();
+    names.sort();
+    names
+}
+
+pub fn list(arguments: &[String]) -> Outcome {
+    let parsed =
+        parse(&[value(&["format"]), value(&["c", "controller"]), switch(&["all"]), switch(&["uuid"])], arguments)?;
+    let mut models = Vec::new();
+    for name in names() {
+        let shown = Client::connect(&name)?.ask(&Request::ShowModel)?;
+        models.push(entry(&shown[&name]));
+    }
+    let format = Format::choose(parsed.get("format"), Format::Smart, FORMATS).map_err(Refusal::usage)?;
+    let document = json!({"models": models, "current-model": current_model()});
+    match format {
+        Format::Smart => {
+            let rows = models.iter().map(|model| {
+                let text = |key: &str| model[key].as_str().unwrap_or_default().to_owned();
+                let mark = if current_model().is_some_and(|current| current == text("short-name")) { "*" } else { "" };
+                vec![
+                    format!("{}{mark}", text("short-name")),
+                    CLOUD.to_owned(),
+                    "unmanaged".to_owned(),
+                    "available".to_owned(),
+                ]
+            });
+            print!("{}", table::render(&["Model", "Cloud/Region", "Type", "Status"], &rows.collect::<Vec<_>>(), &[]));
+        }
+        format => print!("{}", render(&document, format)),
+    }
+    DONE
+}
+
+/// The part of `show-model` that `models` shows.
+fn entry(shown: &Value) -> Value {
+    const KEYS: &[&str] = &[
+        "name",
+        "short-name",
+        "model-uuid",
+        "model-type",
+        "controller-uuid",
+        "controller-name",
+        "is-controller",
+        "cloud",
+        "region",
+        "type",
+        "life",
+        "status",
+        "agent-version",
+    ];
+    let mut entry: Map<String, Value> = KEYS.iter().map(|key| ((*key).to_owned(), shown[*key].clone())).collect();
+    entry.insert("access".to_owned(), json!("admin"));
+    entry.insert("last-connection".to_owned(), json!("just now"));
+    Value::Object(entry)
+}
+
+pub fn show(arguments: &[String]) -> Outcome {
+    let parsed = parse(&[value(&["format"]), value(&["m", "model"])], arguments)?;
+    let connected = match parsed.arguments.first() {
+        Some(name) => Client::connect(short_name(name)),
+        None => Client::for_command(&parsed),
+    };
+    let shown = connected.map_err(Refusal::with_empty_document)?.ask(&Request::ShowModel)?;
+    let format = Format::choose(parsed.get("format"), Format::Yaml, FORMATS).map_err(Refusal::usage)?;
+    print!("{}", render(&shown, format));
+    DONE
+}
+
+pub fn switch_to(arguments: &[String]) -> Outcome {
+    let Some(name) = arguments.first().map(|name| short_name(name)) else {
+        let current = current_model().ok_or_else(|| Refusal::failed("no currently specified model"))?;
+        println!("{CONTROLLER}:{USER}/{current}");
+        return DONE;
+    };
+    Client::connect(name)?;
+    let before = current_model().unwrap_or_default();
+    set_current(name)?;
+    eprintln!("{CONTROLLER}:{USER}/{before} -> {CONTROLLER}:{USER}/{name}");
+    DONE
+}
+
+pub fn version(arguments: &[String]) -> Outcome {
+    let parsed = parse(&[value(&["format"]), switch(&["all"])], arguments)?;
+    let version = format!("{VERSION}-ubuntu-amd64");
+    let format =
+        Format::choose(parsed.get("format"), Format::Smart, &["smart", "json", "yaml"]).map_err(Refusal::usage)?;
+    let document = match parsed.has("all") {
+        true => json!({"version": version, "git-commit": "", "git-tree-state": "", "compiler": "rustc"}),
+        false => json!(version),
+    };
+    print!("{}", render(&document, format));
+    DONE
+}
+
+pub fn controllers(arguments: &[String]) -> Outcome {
+    let parsed = parse(&[value(&["format"]), switch(&["refresh"])], arguments)?;
+    let format = Format::choose(parsed.get("format"), Format::Smart, FORMATS).map_err(Refusal::usage)?;
+    let document = json!({
+        "controllers": {CONTROLLER: {
+            "current-model": current_model(), "user": USER, "access": "superuser", "cloud": CLOUD, "agent-version": VERSION,
+            "uuid": controller_uuid()?,
+        }},
+        "current-controller": CONTROLLER,
+    });
+    match format {
+        Format::Smart => {
+            let row = [CONTROLLER, USER, "superuser", CLOUD, VERSION].map(str::to_owned).to_vec();
+            print!("{}", table::render(&["Controller", "User", "Access", "Cloud/Region", "Version"], &[row], &[]));
+        }
+        format => print!("{}", render(&document, format)),
+    }
+    DONE
+}
+
+pub fn whoami(arguments: &[String]) -> Outcome {
+    let parsed = parse(&[value(&["format"])], arguments)?;
+    let format = Format::choose(parsed.get("format"), Format::Yaml, FORMATS).map_err(Refusal::usage)?;
+    print!("{}", render(&json!({"controller": CONTROLLER, "model": current_model(), "user": USER}), format));
+    DONE
+}

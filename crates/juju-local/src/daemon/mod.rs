@@ -1,0 +1,228 @@
+//! The daemon of one model: keeps its state, tells the agents in its machines what to run, and answers clients. It lives in
+//! the model's own network namespace. Decisions are made in `hooks` and `model`; here are the threads, sockets and files.
+
+mod agents;
+mod leadership;
+mod provision;
+mod pump;
+mod requests;
+mod store;
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::fs::File;
+use std::io::BufReader;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::ExitCode;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::hooks::{self, Context};
+use crate::machine::Network;
+use crate::model::Model;
+use crate::names::UnitName;
+use crate::paths::ModelPaths;
+use crate::wire::{Commands, Request, Response, ToAgent, receive, send};
+
+pub use store::{LogRecord, create, load};
+
+const TICK: Duration = Duration::from_millis(250);
+const API_PORT: u16 = 17070;
+
+/// What runs on a machine right now.
+struct Active {
+    machine: String,
+    what: Purpose,
+    module: Option<String>,
+}
+
+enum Purpose {
+    /// A hook, an action, or commands of `juju-exec` (with the call to answer).
+    Unit { unit: UnitName, context: String, call: Option<u64> },
+    /// `juju exec --machine`.
+    Machine { task: u64 },
+}
+
+struct Agent {
+    sender: Sender<ToAgent>,
+    /// Tells a new connection of the same agent from the old one.
+    generation: u64,
+}
+
+struct QueuedCommands {
+    call: u64,
+    commands: Commands,
+}
+
+/// Everything the threads share. Only `model` survives the daemon.
+struct State {
+    model: Model,
+    paths: ModelPaths,
+    gateway: Ipv4Addr,
+    agents: HashMap<String, Agent>,
+    contexts: HashMap<String, Context>,
+    active: BTreeMap<u64, Active>,
+    commands: HashMap<UnitName, VecDeque<QueuedCommands>>,
+    deploying: HashSet<UnitName>,
+    provisioning: HashSet<String>,
+    next_number: u64,
+    dirty: bool,
+    log: File,
+    destroyed: bool,
+}
+
+impl State {
+    fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    fn api_address(&self) -> String {
+        format!("{}:{API_PORT}", self.gateway)
+    }
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` on the state, starts whatever may now run, and writes the model down.
+    fn update<T>(self: &Arc<Self>, work: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let result = work(&mut state);
+        state.dirty = true;
+        self.settle(&mut state);
+        result
+    }
+
+    fn settle(self: &Arc<Self>, state: &mut State) {
+        provision::start_missing(self, state);
+        pump::pump(state);
+        state.save();
+        self.changed.notify_all();
+    }
+}
+
+/// `juju-local daemon <model>`: returns when the model is destroyed.
+pub fn main(name: &str) -> ExitCode {
+    match serve(name) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("juju-local daemon of {name}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The network of a model: named by the model's short id, numbered by it too.
+pub fn network_of(model: &Model) -> anyhow::Result<(Network, Ipv4Addr)> {
+    let network = Network::new(&format!("jl-{}", model.short_id()))?;
+    let number = u32::from_str_radix(model.short_id(), 16).unwrap_or(0);
+    let [_, _, second, third] = number.to_be_bytes();
+    Ok((network, Ipv4Addr::new(10, second, third, 1)))
+}
+
+fn serve(name: &str) -> anyhow::Result<()> {
+    let paths = ModelPaths::of(name);
+    let lock = File::create(paths.lock()).context("creating the lock file")?;
+    lock.try_lock().context("another daemon serves this model")?;
+    let model = store::load(&paths)?;
+    let (network, gateway) = network_of(&model)?;
+    if !network.exists() {
+        network.create(gateway)?;
+    }
+    network.enter()?;
+    let agents =
+        TcpListener::bind((gateway, API_PORT)).with_context(|| format!("listening on {gateway}:{API_PORT}"))?;
+    std::fs::remove_file(paths.socket()).ok();
+    let clients = UnixListener::bind(paths.socket()).context("listening for clients")?;
+    let log = store::open_log(&paths)?;
+    let state = State {
+        model,
+        paths: paths.clone(),
+        gateway,
+        agents: HashMap::new(),
+        contexts: HashMap::new(),
+        active: BTreeMap::new(),
+        commands: HashMap::new(),
+        deploying: HashSet::new(),
+        provisioning: HashSet::new(),
+        next_number: 0,
+        dirty: false,
+        log,
+        destroyed: false,
+    };
+    let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+    shared.update(recover);
+    let for_agents = Arc::clone(&shared);
+    thread::spawn(move || agents::listen(&for_agents, &agents));
+    let for_ticks = Arc::clone(&shared);
+    thread::spawn(move || tick(&for_ticks));
+    let for_clients = Arc::clone(&shared);
+    thread::spawn(move || listen_for_clients(&for_clients, &clients));
+    let mut state = shared.lock();
+    while !state.destroyed {
+        state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+    drop(state);
+    // Lets the client that asked for it read the answer.
+    thread::sleep(Duration::from_millis(100));
+    network.delete()
+}
+
+/// What ran when the last daemon ended is taken for failed, as after the death of an agent.
+fn recover(state: &mut State) {
+    let now = crate::clock::Moment::now();
+    let units: Vec<UnitName> = state.model.units.keys().cloned().collect();
+    for unit in units {
+        hooks::lost(&mut state.model, &unit, now);
+    }
+    for task in state.model.tasks.values_mut() {
+        if task.state == crate::model::TaskState::Running {
+            task.state = crate::model::TaskState::Failed;
+            task.message = "action terminated".to_owned();
+        }
+    }
+}
+
+fn tick(shared: &Arc<Shared>) {
+    loop {
+        thread::sleep(TICK);
+        let mut state = shared.lock();
+        if state.destroyed {
+            return;
+        }
+        leadership::renew(&mut state);
+        shared.settle(&mut state);
+    }
+}
+
+fn listen_for_clients(shared: &Arc<Shared>, listener: &UnixListener) {
+    for stream in listener.incoming().flatten() {
+        let shared = Arc::clone(shared);
+        thread::spawn(move || {
+            if let Err(error) = answer_client(&shared, &stream) {
+                eprintln!("client: {error:#}");
+            }
+        });
+    }
+}
+
+fn answer_client(shared: &Arc<Shared>, stream: &UnixStream) -> anyhow::Result<()> {
+    let mut reader = BufReader::new(stream);
+    while let Some(request) = receive::<Request>(&mut reader)? {
+        let response: Response = requests::answer(shared, request);
+        send(&mut &*stream, &response)?;
+    }
+    Ok(())
+}

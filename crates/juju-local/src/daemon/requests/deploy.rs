@@ -1,0 +1,196 @@
+//! `juju deploy` and `juju add-unit`.
+
+use serde_json::{Value, json};
+
+use crate::charm::{Archive, Charm, ConfigOption, Refusal, Role, check_endpoints};
+use crate::clock::Moment;
+use crate::daemon::State;
+use crate::daemon::provision::add_machine;
+use crate::model::{Application, Life, Side, Status, StatusInfo, Unit};
+use crate::names::{UnitName, check_application};
+use crate::wire::{Deploy, Failure, Response};
+
+const SUPPORTED_BASES: &[(&str, &str)] =
+    &[("ubuntu", "20.04"), ("ubuntu", "22.04"), ("ubuntu", "24.04"), ("ubuntu", "26.04")];
+
+pub(super) fn deploy(state: &mut State, request: Deploy) -> Response {
+    let attempt = |why: String| Failure::new(format!("attempting to deploy \"{}\": {why}", request.shown));
+    let bytes = std::fs::read(&request.path)
+        .map_err(|_| Failure::new(format!("no charm was found at \"{}\"", request.shown)))?;
+    let archive = match Archive::read(bytes) {
+        Ok(archive) => archive,
+        Err(Refusal::NotAnArchive) => {
+            return Err(Failure::new(
+                "cannot deploy bundle: the provided bundle has the following errors:\nat least one application must be specified",
+            ));
+        }
+        Err(Refusal::Invalid(why)) => return Err(attempt(why)),
+        Err(Refusal::Unfit(why)) => return Err(Failure::new(why)),
+    };
+    let charm = &archive.charm;
+    let name = request.application.clone().unwrap_or_else(|| charm.metadata.name.clone());
+    let upload = |why: String| Failure::new(format!("Put https://controller/model/charms: uploading charm: {why}"));
+    let charm_name = &charm.metadata.name;
+    if check_application(charm_name).is_err() {
+        return Err(upload(format!("\"local:{charm_name}-0\" is not a valid charm url")));
+    }
+    check_endpoints(&charm.metadata).map_err(|why| {
+        upload(format!("setting charm: encoding charm: encoding metadata: verifying charm relations: {why}"))
+    })?;
+    let base = choose_base(charm, request.base.as_deref())?;
+
+    let revision = next_revision(state, charm_name);
+    let url = format!("local:{charm_name}-{revision}");
+    let progress = vec![
+        format!("Located local charm \"{charm_name}\", revision {revision}"),
+        format!(
+            "Deploying \"{name}\" from local charm \"{charm_name}\", revision {revision} on {}@{}/stable",
+            base.0, base.1
+        ),
+    ];
+    let refuse = |why: String| Failure {
+        progress: progress.clone(),
+        ..Failure::new(format!("cannot deploy \"{name}\": {why}"))
+    };
+    let validating = "preparing application args: validating create application args: validating application config: ";
+    let config = parse_config(charm, &request.config).map_err(|why| refuse(format!("{validating}{why}")))?;
+    if state.model.applications.contains_key(&name) {
+        return Err(refuse(format!(
+            "creating application \"{name}\": creating IAAS application \"{name}\": inserting IAAS application \"{name}\": checking \
+             if application \"{name}\" exists: application already exists"
+        )));
+    }
+    check_placement(state, &request.to)
+        .map_err(|why| refuse(format!("preparing application args: making unit args: {why}")))?;
+    std::fs::write(state.paths.charm(&url), &archive.bytes)
+        .map_err(|error| refuse(format!("storing the charm: {error}")))?;
+
+    let application = Application {
+        name: name.clone(),
+        charm: url.clone(),
+        base,
+        life: Life::Alive,
+        exposed: false,
+        trusted: request.trust,
+        config,
+        config_version: 0,
+        leader: None,
+        lease_until: Moment(0),
+        status: None,
+        version: String::new(),
+        constraints: request.constraints.clone(),
+        created: Moment::now(),
+    };
+    let peers: Vec<Side> = charm
+        .metadata
+        .endpoints
+        .iter()
+        .filter(|endpoint| endpoint.role == Role::Peer)
+        .map(|endpoint| Side { application: name.clone(), endpoint: endpoint.clone() })
+        .collect();
+    let subordinate = charm.metadata.subordinate;
+    state.model.charms.insert(url, archive.charm);
+    state.model.applications.insert(name.clone(), application);
+    for side in peers {
+        state.model.add_relation(vec![side]);
+    }
+    if !subordinate {
+        place_units(state, &name, request.count, &request.to)?;
+    }
+    Ok(json!({"progress": progress}))
+}
+
+/// The revision is used up even if the deployment is refused later.
+fn next_revision(state: &mut State, charm: &str) -> u32 {
+    let counter = state.model.counters.revision.entry(charm.to_owned()).or_insert(0);
+    let revision = *counter;
+    *counter += 1;
+    revision
+}
+
+fn choose_base(charm: &Charm, wanted: Option<&str>) -> Result<(String, String), Failure> {
+    if let Some(text) = wanted {
+        let Some((name, channel)) = text.split_once('@') else {
+            return Err(Failure::new("expected base string to contain os and channel separated by '@'"));
+        };
+        let track = channel.split('/').next().unwrap_or(channel);
+        let base = (name.to_owned(), track.to_owned());
+        return match charm.bases.contains(&base) {
+            true => Ok(base),
+            false => Err(Failure::new(format!(
+                "{} is not available on the following base: {name}@{track}/stable not supported",
+                charm.metadata.name
+            ))),
+        };
+    }
+    let supported =
+        |base: &&(String, String)| SUPPORTED_BASES.iter().any(|(name, track)| base.0 == *name && base.1 == *track);
+    charm.bases.iter().rev().find(supported).cloned().ok_or_else(|| {
+        let listed: Vec<String> = charm.bases.iter().map(|(name, track)| format!("{name}@{track}")).collect();
+        Failure::new(format!("the charm defined bases \"{}\" not supported", listed.join(", ")))
+    })
+}
+
+pub(super) fn parse_config(
+    charm: &Charm,
+    given: &[(String, String)],
+) -> Result<std::collections::BTreeMap<String, Value>, String> {
+    let mut config = std::collections::BTreeMap::new();
+    for (name, text) in given {
+        let option: &ConfigOption = charm.options.get(name).ok_or_else(|| format!("unknown option \"{name}\""))?;
+        config.insert(name.clone(), option.parse(name, text)?);
+    }
+    Ok(config)
+}
+
+fn check_placement(state: &State, to: &[String]) -> Result<(), String> {
+    match to.iter().find(|machine| !state.model.machines.contains_key(*machine)) {
+        Some(machine) => Err(format!(
+            "getting machine \"{machine}\" for unit placement directive: machine with name \"{machine}\" does not exist"
+        )),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn add_units(state: &mut State, application: &str, count: u32, to: &[String]) -> Response {
+    if !state.model.applications.contains_key(application) {
+        return Err(Failure::new(format!("application \"{application}\" not found (not found)")));
+    }
+    check_placement(state, to).map_err(|why| {
+        Failure::new(format!("adding {count} units to application \"{application}\": making unit args: {why}"))
+    })?;
+    if state.model.charm_of(application).is_some_and(|charm| charm.metadata.subordinate) {
+        return Err(Failure::new("cannot add units to a subordinate application: they come with their principals"));
+    }
+    place_units(state, application, count, to)?;
+    Ok(Value::Null)
+}
+
+/// Machines named by `to` first, then new ones.
+fn place_units(state: &mut State, application: &str, count: u32, to: &[String]) -> Result<(), Failure> {
+    let mut named = to.iter();
+    let base = state.model.applications.get(application).map(|app| app.base.clone()).unwrap_or_default();
+    for _ in 0..count {
+        let machine = match named.next() {
+            Some(machine) => machine.clone(),
+            None => add_machine(&mut state.model, &base).map_err(|error| Failure::new(format!("{error:#}")))?,
+        };
+        let counter = state.model.counters.unit.entry(application.to_owned()).or_insert(0);
+        let name = UnitName::new(application, *counter);
+        *counter += 1;
+        let unit = Unit {
+            name: name.clone(),
+            machine,
+            principal: None,
+            life: Life::Alive,
+            agent: StatusInfo::new(Status::Allocating, ""),
+            workload: StatusInfo::new(Status::Waiting, "waiting for machine"),
+            workload_version: String::new(),
+            ports: Vec::new(),
+            state: Default::default(),
+            uniter: Default::default(),
+        };
+        state.model.units.insert(name, unit);
+    }
+    Ok(())
+}

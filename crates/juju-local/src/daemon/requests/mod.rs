@@ -1,0 +1,110 @@
+//! What clients ask for: each request is one function that changes or shows the model. Printing is the client's business.
+
+mod config;
+mod deploy;
+mod relate;
+mod show;
+mod tasks;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Shared, State};
+use crate::clock::Moment;
+use crate::hooks;
+use crate::machine::Machine;
+use crate::names::UnitName;
+use crate::wire::{Failure, Request, Response};
+
+pub(super) fn answer(shared: &Arc<Shared>, request: Request) -> Response {
+    match request {
+        Request::Ping => Ok(json!(shared.lock().model.uuid)),
+        Request::Status => Ok(show::status(&shared.lock())),
+        Request::Deploy(deploy) => shared.update(|state| deploy::deploy(state, deploy)),
+        Request::AddUnit { application, count, to } => {
+            shared.update(|state| deploy::add_units(state, &application, count, &to))
+        }
+        Request::Integrate { one, other } => shared.update(|state| relate::integrate(state, &one, &other)),
+        Request::Config { application } => config::show(&shared.lock(), &application),
+        Request::SetConfig { application, set, reset } => {
+            shared.update(|state| config::set(state, &application, &set, &reset))
+        }
+        Request::ModelConfig => Ok(config::show_model(&shared.lock())),
+        Request::SetModelConfig { set, reset } => shared.update(|state| config::set_model(state, &set, &reset)),
+        Request::ShowUnit { unit } => show::unit(&shared.lock(), &unit),
+        Request::ShowModel => Ok(show::model(&shared.lock())),
+        Request::Actions { application, schema } => show::actions(&shared.lock(), &application, schema),
+        Request::Enqueue { receivers, action, parameters } => {
+            shared.update(|state| tasks::enqueue(state, &receivers, &action, &parameters))
+        }
+        Request::EnqueueExec { targets, script, timeout_millis } => {
+            shared.update(|state| tasks::enqueue_exec(state, &targets, &script, timeout_millis))
+        }
+        Request::WaitTask { id, timeout_millis, log_seen } => tasks::wait(shared, id, timeout_millis, log_seen),
+        Request::ShowTask { id } => tasks::show(&shared.lock(), id),
+        Request::ShowOperation { id } => tasks::show_operation(&shared.lock(), id),
+        Request::Operations => Ok(tasks::operations(&shared.lock())),
+        Request::Resolved { unit, retry } => shared.update(|state| resolved(state, &unit, retry)),
+        Request::Locate { target } => locate(&shared.lock(), &target),
+        Request::Destroy => destroy(shared),
+    }
+}
+
+fn resolved(state: &mut State, unit: &str, retry: bool) -> Response {
+    let name = UnitName::parse(unit).filter(|name| state.model.units.contains_key(name));
+    let Some(name) = name else { return Err(Failure::new(format!("unit \"{unit}\" not found"))) };
+    match hooks::resolve(&mut state.model, &name, retry, Moment::now()) {
+        true => Ok(Value::Null),
+        false => {
+            let uuid = &state.model.uuid;
+            Err(Failure::new(format!("resolving unit: checking unit \"{uuid}\" status: unit is not in error state")))
+        }
+    }
+}
+
+/// Where a unit or machine lives on this host.
+fn locate(state: &State, target: &str) -> Response {
+    let machine = if target.contains('/') {
+        let name = match target.split_once('/') {
+            Some((application, "leader")) => {
+                state.model.applications.get(application).and_then(|app| app.leader.clone())
+            }
+            _ => UnitName::parse(target),
+        };
+        let unit = name.and_then(|name| state.model.units.get(&name));
+        unit.map(|unit| unit.machine.clone()).ok_or_else(|| Failure::new(format!("unit \"{target}\" not found")))?
+    } else {
+        let known = state.model.machines.contains_key(target);
+        known.then(|| target.to_owned()).ok_or_else(|| {
+            Failure::new(format!("getting UUID for machine \"{target}\": machine \"{target}\": machine not found"))
+        })?
+    };
+    let directory = state.paths.machine(&machine);
+    Ok(json!({"machine": machine, "directory": directory}))
+}
+
+/// Takes every machine away at once, whatever runs in it.
+fn destroy(shared: &Arc<Shared>) -> Response {
+    let (directories, paths) = {
+        let mut state = shared.lock();
+        state.model.machines.values_mut().for_each(|machine| machine.life = crate::model::Life::Dying);
+        let ids: Vec<String> = state.model.machines.keys().cloned().collect();
+        (ids.iter().map(|id| state.paths.machine(id)).collect::<Vec<_>>(), state.paths.clone())
+    };
+    // Machines that are just being made have to be there before they can go.
+    let mut state = shared.lock();
+    while !state.provisioning.is_empty() {
+        state = shared.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+    }
+    drop(state);
+    for directory in directories {
+        let removed = Machine::open(&directory).and_then(|machine| machine.map_or(Ok(()), Machine::remove));
+        if let Err(error) = removed {
+            return Err(Failure::new(format!("removing {}: {error:#}", directory.display())));
+        }
+    }
+    shared.lock().destroyed = true;
+    shared.changed.notify_all();
+    Ok(json!(paths.root()))
+}

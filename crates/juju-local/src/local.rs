@@ -1,0 +1,110 @@
+//! `juju-local`: what Juju itself has no command for, namely the image of the machines and cleaning up.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::daemon;
+use crate::machine::{self, image};
+use crate::paths;
+
+/// How long a machine may take to shut down in order before its power is cut.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(30);
+
+const HELP: &str = "\
+juju-local: Juju for one machine. Called as `juju` it is Juju's client (`juju help`).
+
+  juju-local image build   Builds the image of the machines, if the cache has none
+  juju-local machine <poweroff|poweron|reboot|freeze|thaw|cut|heal> <id> [-m model]
+                           Does to a machine what may happen to one
+  juju-local clean         Ends and removes every model of this state directory, whatever state it is in
+  juju-local juju …        The client, for those who have no link named juju
+  juju-local help          Shows this
+
+Environment: JUJU_LOCAL_STATE (default /var/lib/juju-local), JUJU_LOCAL_CACHE (default /var/cache/juju-local).
+Exit codes: 0 done, 1 failed, 2 not understood.
+";
+
+pub fn main(arguments: &[String]) -> ExitCode {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["daemon", model] => return daemon::main(model),
+        ["juju", rest @ ..] => {
+            return crate::client::main(&rest.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        }
+        ["image", "build"] => build_image(),
+        ["machine", verb, rest @ ..] => machine_fault(verb, rest),
+        ["clean"] => clean(),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        other => {
+            eprintln!("ERROR juju-local: {:?} is not understood\nhint: juju-local help", other.join(" "));
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ERROR {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn build_image() -> anyhow::Result<()> {
+    std::fs::create_dir_all(paths::state())?;
+    machine::preflight(&paths::state())?;
+    let image = image::ensure(&paths::cache(), image::SlurmRelease::default(), &mut |line| eprintln!("{line}"))?;
+    println!("{}", image.rootfs.display());
+    Ok(())
+}
+
+/// Power, network and processor of a machine, as they may fail. The agent inside is not told.
+fn machine_fault(verb: &str, rest: &[&str]) -> anyhow::Result<()> {
+    let (id, model) = match rest {
+        [id] | ["-m", _, id] | [id, "-m", _] => (*id, rest.iter().find(|word| *word != id && **word != "-m").copied()),
+        _ => anyhow::bail!("usage: juju-local machine <verb> <id> [-m model]"),
+    };
+    let current = crate::client::current_model();
+    let Some(model) = model.map(str::to_owned).or(current) else {
+        anyhow::bail!("no model is selected: add -m <model>")
+    };
+    crate::names::check_model(&model).map_err(anyhow::Error::msg)?;
+    let known = !id.is_empty() && id.chars().all(|letter| letter.is_ascii_digit());
+    let directory = paths::ModelPaths::of(&model).machine(id);
+    let found = if known { machine::Machine::open(&directory)? } else { None };
+    let Some(found) = found else { anyhow::bail!("model {model} has no machine {id:?}") };
+    match verb {
+        "poweroff" => found.kill(),
+        "poweron" => found.power_on(),
+        "reboot" => {
+            found.shutdown(SHUTDOWN_LIMIT)?;
+            found.power_on()
+        }
+        "freeze" => found.freeze(),
+        "thaw" => found.thaw(),
+        "cut" => found.cut(),
+        "heal" => found.heal(),
+        _ => anyhow::bail!("{verb:?} is nothing that can be done to a machine: see juju-local help"),
+    }
+}
+
+/// Works from what is on disk, so that it does its work whether or not any daemon lives.
+fn clean() -> anyhow::Result<()> {
+    for name in crate::client::model_names() {
+        let model_paths = paths::ModelPaths::of(&name);
+        let removed = daemon::load(&model_paths).and_then(|model| machine::clean(&format!("jl-{}", model.short_id())));
+        match removed {
+            Ok(names) => eprintln!(
+                "model {name}: removed {}",
+                if names.is_empty() { "nothing but its files".to_owned() } else { names.join(", ") }
+            ),
+            Err(error) => eprintln!("model {name}: {error:#}"),
+        }
+        machine::remove_directories(model_paths.root())?;
+        std::fs::remove_dir_all(model_paths.root())?;
+    }
+    std::fs::remove_file(paths::state().join("current")).ok();
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! An application: its charm, its options, its leader.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Life, StatusInfo};
+use crate::charm::Charm;
+use crate::clock::Moment;
+use crate::names::UnitName;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Application {
+    pub name: String,
+    /// `local:<charm>-<revision>`.
+    pub charm: String,
+    pub base: (String, String),
+    pub life: Life,
+    pub exposed: bool,
+    pub trusted: bool,
+    /// Options that were set, not defaults.
+    pub config: BTreeMap<String, Value>,
+    /// Counts the changes that units are told of by config-changed.
+    pub config_version: u64,
+    pub leader: Option<UnitName>,
+    pub lease_until: Moment,
+    /// Set by the leader; without it the units' worst status counts.
+    pub status: Option<StatusInfo>,
+    pub version: String,
+    pub constraints: BTreeMap<String, String>,
+    pub created: Moment,
+}
+
+impl Application {
+    /// Every option with its value: set, or default, or null.
+    pub fn effective_config(&self, charm: &Charm) -> BTreeMap<String, Value> {
+        charm
+            .options
+            .iter()
+            .map(|(name, option)| {
+                let value = self.config.get(name).cloned().or_else(|| option.default.clone());
+                (name.clone(), value.unwrap_or(Value::Null))
+            })
+            .collect()
+    }
+}

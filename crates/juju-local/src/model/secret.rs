@@ -1,0 +1,161 @@
+//! Secrets: revisions, grants, who has read what. Who may do what is decided here, in Juju's words.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Model;
+use crate::clock::Moment;
+use crate::names::UnitName;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Owner {
+    Application(String),
+    Unit(UnitName),
+    Model,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Revision {
+    /// Key → value, base64 as Juju stores it.
+    pub content: BTreeMap<String, String>,
+    pub created: Moment,
+}
+
+// Secrets never reach a log: the content has no Debug.
+impl std::fmt::Debug for Revision {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Revision").field("created", &self.created).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Consumer {
+    pub label: String,
+    /// Revision it reads until it refreshes; 0: it only ever asked and was refused.
+    pub tracked: u32,
+    /// Newest revision it was told of.
+    pub notified: u32,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Secret {
+    pub id: String,
+    pub owner: Owner,
+    pub label: String,
+    pub description: String,
+    pub created: Moment,
+    pub updated: Moment,
+    pub latest: u32,
+    pub revisions: BTreeMap<u32, Revision>,
+    /// Tag of the application or unit → relation the grant lives in.
+    pub grants: BTreeMap<String, u32>,
+    pub consumers: BTreeMap<UnitName, Consumer>,
+    /// Revisions whose removal the owner was asked for.
+    pub removal_announced: Vec<u32>,
+}
+
+impl Secret {
+    pub fn content(&self, revision: u32) -> Option<&BTreeMap<String, String>> {
+        self.revisions.get(&revision).map(|revision| &revision.content)
+    }
+
+    /// Old revisions that nobody reads any more and that the owner was not told of yet.
+    pub fn obsolete(&self) -> Vec<u32> {
+        let read = |revision: u32| self.consumers.values().any(|consumer| consumer.tracked == revision);
+        self.revisions
+            .keys()
+            .copied()
+            .filter(|revision| *revision != self.latest && !read(*revision))
+            .filter(|revision| !self.removal_announced.contains(revision))
+            .collect()
+    }
+}
+
+/// Twelve random bytes in Juju's base-32 alphabet.
+pub fn new_secret_id() -> anyhow::Result<String> {
+    const ALPHABET: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
+    let mut bytes = [0u8; 20];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+    let mut id: String = bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte & 31)])).collect();
+    // A real id starts with a time stamp, so it always has a digit.
+    id.replace_range(0..1, "d");
+    id.replace_range(1..2, "4");
+    Ok(id)
+}
+
+/// The bare id of `secret:<id>`, `secret://<model>/<id>` or `<id>`; the error is Juju's sentence.
+pub fn parse_secret_uri(text: &str) -> Result<String, String> {
+    let id = match text.strip_prefix("secret://") {
+        Some(rest) => rest.rsplit('/').next().unwrap_or(rest),
+        None => text.strip_prefix("secret:").unwrap_or(text),
+    };
+    let valid = id.len() == 20 && id.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit());
+    match valid {
+        true => Ok(id.to_owned()),
+        false => Err(format!("secret URI \"{text}\" not valid")),
+    }
+}
+
+impl Model {
+    pub fn secret_uri(&self, id: &str) -> String {
+        format!("secret://{}/{id}", self.uuid)
+    }
+
+    /// The owner, its leader for an application, may change a secret.
+    pub fn may_manage(&self, unit: &UnitName, secret: &Secret) -> bool {
+        match &secret.owner {
+            Owner::Application(application) => unit.application() == application && self.is_leader(unit),
+            Owner::Unit(owner) => owner == unit,
+            Owner::Model => false,
+        }
+    }
+
+    pub fn may_read(&self, unit: &UnitName, secret: &Secret) -> bool {
+        let owns = match &secret.owner {
+            Owner::Application(application) => unit.application() == application,
+            Owner::Unit(owner) => owner == unit,
+            Owner::Model => false,
+        };
+        let tags = [format!("application-{}", unit.application()), unit.tag()];
+        owns || tags.iter().any(|tag| secret.grants.contains_key(tag))
+    }
+
+    /// Secrets that `secret-ids` lists for a unit.
+    pub fn managed_secrets<'a>(&'a self, unit: &'a UnitName) -> impl Iterator<Item = &'a Secret> {
+        self.secrets.values().filter(move |secret| self.may_manage(unit, secret))
+    }
+
+    /// The secret an owner's unit or a consumer calls by a label.
+    pub fn secret_by_label(&self, unit: &UnitName, label: &str) -> Option<&Secret> {
+        let owned = |secret: &&Secret| match &secret.owner {
+            Owner::Application(application) => application == unit.application(),
+            Owner::Unit(owner) => owner == unit,
+            Owner::Model => false,
+        };
+        let by_owner = self.secrets.values().filter(owned).find(|secret| secret.label == label);
+        by_owner.or_else(|| {
+            self.secrets.values().find(|secret| secret.consumers.get(unit).is_some_and(|one| one.label == label))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_forms_of_a_uri_are_one_secret() {
+        let id = new_secret_id().unwrap();
+        for text in [id.clone(), format!("secret:{id}"), format!("secret://some-uuid/{id}")] {
+            assert_eq!(parse_secret_uri(&text).unwrap(), id);
+        }
+        assert_eq!(parse_secret_uri("nonsense").unwrap_err(), "secret URI \"nonsense\" not valid");
+    }
+
+    #[test]
+    fn content_is_not_in_debug() {
+        let revision = Revision { content: BTreeMap::from([("key".into(), "c2VjcmV0".into())]), created: Moment(0) };
+        assert!(!format!("{revision:?}").contains("c2VjcmV0"));
+    }
+}

@@ -1,0 +1,150 @@
+//! A unit: what Juju shows of it, and what its agent remembers between hooks.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Life, StatusInfo};
+use crate::clock::Moment;
+use crate::names::UnitName;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OpenPort {
+    pub protocol: String,
+    pub from: u16,
+    pub to: u16,
+    /// Endpoint, or empty for all.
+    pub endpoint: String,
+}
+
+impl OpenPort {
+    pub fn label(&self) -> String {
+        match (self.protocol.as_str(), self.from == self.to) {
+            ("icmp", _) => "icmp".to_owned(),
+            (protocol, true) => format!("{}/{protocol}", self.from),
+            (protocol, false) => format!("{}-{}/{protocol}", self.from, self.to),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Unit {
+    pub name: UnitName,
+    pub machine: String,
+    pub principal: Option<UnitName>,
+    pub life: Life,
+    pub agent: StatusInfo,
+    pub workload: StatusInfo,
+    pub workload_version: String,
+    pub ports: Vec<OpenPort>,
+    pub state: BTreeMap<String, String>,
+    pub uniter: Uniter,
+}
+
+/// What a unit's agent has done so far. Everything it still has to do follows from this and the model.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Uniter {
+    /// The charm that lies on the machine.
+    pub charm: Option<String>,
+    pub installed: bool,
+    pub started: bool,
+    /// What runs now. Found here by a daemon that was killed, it is taken for failed.
+    pub running: Option<Running>,
+    /// A hook that follows the one just done before anything else of its kind: `start`, or `changed` after `joined`.
+    pub queued: Option<Hook>,
+    pub failure: Option<Failure>,
+    pub config_seen: Option<u64>,
+    pub leader_seen: bool,
+    pub relations: BTreeMap<u32, Member>,
+    pub update_status_at: Option<Moment>,
+}
+
+/// One relation as this unit's agent remembers it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Member {
+    /// Version of the remote application's bag that was seen.
+    pub application_seen: u64,
+    /// Remote units that joined, and the version of their bag that was seen.
+    pub units_seen: BTreeMap<UnitName, u64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Failure {
+    pub hook: Hook,
+    pub retry_at: Option<Moment>,
+    pub attempts: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Running {
+    Hook(Hook),
+    Task(u64),
+    /// `juju-exec` on the machine.
+    Commands,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Hook {
+    Install,
+    LeaderElected,
+    ConfigChanged,
+    Start,
+    UpdateStatus,
+    Relation(RelationHook),
+    Secret(SecretHook),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RelationKind {
+    Created,
+    Joined,
+    Changed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelationHook {
+    pub kind: RelationKind,
+    pub relation: u32,
+    pub endpoint: String,
+    pub remote_application: String,
+    pub remote_unit: Option<UnitName>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SecretHook {
+    Changed { id: String, label: String },
+    Remove { id: String, label: String, revision: u32 },
+}
+
+impl Hook {
+    pub fn name(&self) -> String {
+        match self {
+            Hook::Install => "install".to_owned(),
+            Hook::LeaderElected => "leader-elected".to_owned(),
+            Hook::ConfigChanged => "config-changed".to_owned(),
+            Hook::Start => "start".to_owned(),
+            Hook::UpdateStatus => "update-status".to_owned(),
+            Hook::Secret(SecretHook::Changed { .. }) => "secret-changed".to_owned(),
+            Hook::Secret(SecretHook::Remove { .. }) => "secret-remove".to_owned(),
+            Hook::Relation(hook) => {
+                let kind = match hook.kind {
+                    RelationKind::Created => "created",
+                    RelationKind::Joined => "joined",
+                    RelationKind::Changed => "changed",
+                };
+                format!("{}-relation-{kind}", hook.endpoint)
+            }
+        }
+    }
+
+    /// What the agent's status says while it runs.
+    pub fn activity(&self) -> String {
+        let name = self.name();
+        match self {
+            Hook::Relation(RelationHook { remote_unit: Some(remote), .. }) => {
+                format!("running {name} hook for {remote}")
+            }
+            _ => format!("running {name} hook"),
+        }
+    }
+}

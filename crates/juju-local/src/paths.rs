@@ -1,0 +1,103 @@
+//! Where juju-local keeps things on the host, and where Juju keeps them inside a machine. Paths only, no access.
+
+use std::path::{Path, PathBuf};
+
+pub const STATE_VARIABLE: &str = "JUJU_LOCAL_STATE";
+pub const CACHE_VARIABLE: &str = "JUJU_LOCAL_CACHE";
+const DEFAULT_STATE: &str = "/var/lib/juju-local";
+const DEFAULT_CACHE: &str = "/var/cache/juju-local";
+
+/// Directory of all models.
+pub fn state() -> PathBuf {
+    std::env::var_os(STATE_VARIABLE).map_or_else(|| DEFAULT_STATE.into(), PathBuf::from)
+}
+
+/// Directory of images.
+pub fn cache() -> PathBuf {
+    std::env::var_os(CACHE_VARIABLE).map_or_else(|| DEFAULT_CACHE.into(), PathBuf::from)
+}
+
+pub fn models() -> PathBuf {
+    state().join("models")
+}
+
+/// One model's directory on the host.
+#[derive(Clone, Debug)]
+pub struct ModelPaths(PathBuf);
+
+impl ModelPaths {
+    pub fn of(name: &str) -> Self {
+        ModelPaths(models().join(name))
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.0.join("daemon.socket")
+    }
+
+    pub fn state_file(&self) -> PathBuf {
+        self.0.join("model.json")
+    }
+
+    pub fn lock(&self) -> PathBuf {
+        self.0.join("daemon.lock")
+    }
+
+    pub fn daemon_log(&self) -> PathBuf {
+        self.0.join("daemon.log")
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.0.join("log.jsonl")
+    }
+
+    pub fn charm(&self, url: &str) -> PathBuf {
+        self.0.join("charms").join(format!("{}.charm", url.replace(':', "_")))
+    }
+
+    pub fn machine(&self, id: &str) -> PathBuf {
+        self.0.join("machines").join(id)
+    }
+}
+
+/// Paths inside a machine.
+pub mod inside {
+    use crate::names::UnitName;
+
+    pub const AGENTS: &str = "/var/lib/juju/agents";
+    pub const TOOLS: &str = "/var/lib/juju/tools";
+    pub const EXEC: &str = "/usr/bin/juju-exec";
+    pub const HOSTS: &str = "/etc/hosts";
+
+    pub fn unit(unit: &UnitName) -> String {
+        format!("{AGENTS}/{}", unit.tag())
+    }
+
+    pub fn charm(unit: &UnitName) -> String {
+        format!("{}/charm", self::unit(unit))
+    }
+
+    pub fn agent_socket(unit: &UnitName) -> String {
+        format!("{}/agent.socket", self::unit(unit))
+    }
+
+    pub fn run_socket(unit: &UnitName) -> String {
+        format!("{}/run.socket", self::unit(unit))
+    }
+
+    pub fn tools(unit: &UnitName) -> String {
+        format!("{TOOLS}/{}", unit.tag())
+    }
+
+    pub fn machine_agent(machine: &str) -> String {
+        format!("{AGENTS}/machine-{machine}")
+    }
+
+    /// The agent program itself.
+    pub fn program(machine: &str) -> String {
+        format!("{TOOLS}/machine-{machine}/jujud")
+    }
+}
