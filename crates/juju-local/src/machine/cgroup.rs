@@ -62,7 +62,7 @@ impl Cgroup {
         self.path.is_dir()
     }
 
-    /// Makes the directory, and hands down to it whatever controllers its parents have.
+    /// Makes the directory and those above it.
     pub(super) fn create(&self) -> Result<()> {
         fs::create_dir_all(&self.path).with_context(|| format!("could not make cgroup {}", self.path.display()))
     }
