@@ -1,0 +1,180 @@
+//! What is made of the answers of real Slurm tools: recorded ones, and every way of not getting an answer.
+
+mod support;
+
+use slurm_conf::NodeName;
+use slurm_ops::scontrol::{self, Candidate, NodeLookup, Reconfigure, ScontrolError};
+use support::Sandbox;
+
+const CONNECT_FAILURE: &str = "slurm_load_node error: Unable to contact slurm controller (connect failure)\n";
+
+fn compute_0() -> NodeName {
+    NodeName::new("compute-0").unwrap()
+}
+
+fn answering(stdout: &str, stderr: &str, code: i32) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.answer("scontrol", stdout, stderr, code);
+    sandbox
+}
+
+#[test]
+fn a_node_that_takes_jobs_is_usable() {
+    let sandbox = answering(include_str!("recorded/node-idle.json"), "", 0);
+    let NodeLookup::Present(node) = scontrol::node(&sandbox.machine(), &compute_0()) else { panic!("not found") };
+    assert!(node.is_usable() && node.has("dynamic_norm"));
+    assert_eq!((node.state_text().as_str(), node.real_memory, node.cpus), ("IDLE+DYNAMIC_NORM", 900, 2));
+    assert_eq!((node.hostname.as_str(), node.version.as_str()), ("ctl", "24.11.5"));
+    assert_eq!((node.partitions, node.features), (vec!["compute".to_owned()], vec!["compute".to_owned()]));
+    assert_eq!(sandbox.calls(), ["scontrol show node compute-0 --json=v0.0.42"]);
+}
+
+#[test]
+fn a_drained_node_says_why() {
+    let sandbox = answering(include_str!("recorded/node-drained.json"), "", 0);
+    let NodeLookup::Present(node) = scontrol::node(&sandbox.machine(), &compute_0()) else { panic!("not found") };
+    assert!(!node.is_usable() && node.has("DRAIN"));
+    assert_eq!(node.reason, "charm: a b");
+}
+
+#[test]
+fn only_an_answer_makes_a_node_absent() {
+    let absent = answering(include_str!("recorded/node-absent.json"), "", 0);
+    assert_eq!(scontrol::node(&absent.machine(), &compute_0()), NodeLookup::Absent);
+    let plain = answering("Node compute-0 not found\n", "", 1);
+    assert_eq!(scontrol::node(&plain.machine(), &compute_0()), NodeLookup::Absent);
+    for (stdout, stderr, code) in [
+        ("", CONNECT_FAILURE, 1),
+        ("", "slurm_load_node error: Socket timed out on send/recv operation\n", 1),
+        ("", "scontrol: fatal: Could not establish a configuration source\n", 1),
+        ("", "slurm_load_node error: Slurm backup controller in standby mode\n", 1),
+        ("", "something never seen before\n", 1),
+        ("", "", 0),
+        ("{\"nodes\": [{}]}", "", 0),
+    ] {
+        let sandbox = answering(stdout, stderr, code);
+        let found = scontrol::node(&sandbox.machine(), &compute_0());
+        assert!(matches!(found, NodeLookup::Unreachable { .. }), "{stderr:?}: {found:?}");
+    }
+    let sandbox = Sandbox::new();
+    let nothing = slurm_ops::Machine::at(sandbox.path("/")).with_search_path(sandbox.path("/nowhere"));
+    assert!(
+        matches!(scontrol::node(&nothing, &compute_0()), NodeLookup::Unreachable { why } if why.contains("No such file"))
+    );
+}
+
+#[test]
+fn ping_is_read_whatever_the_exit_status() {
+    let up = answering(include_str!("recorded/ping-up.json"), "", 0);
+    let pings = scontrol::ping(&up.machine()).unwrap();
+    assert_eq!((pings[0].hostname.as_str(), pings[0].mode.as_str(), pings[0].responding), ("ctl", "primary", true));
+    for code in [0, 1] {
+        let down = answering(include_str!("recorded/ping-down.json"), "", code);
+        assert!(!scontrol::ping(&down.machine()).unwrap()[0].responding);
+    }
+    let broken = answering("", "scontrol: fatal: Could not establish a configuration source\n", 1);
+    assert!(
+        matches!(scontrol::ping(&broken.machine()), Err(ScontrolError::Unreachable { why }) if why.contains("source"))
+    );
+}
+
+#[test]
+fn a_reason_is_one_argument_on_one_line() {
+    let sandbox = Sandbox::new();
+    sandbox.program("scontrol", "for word in \"$@\"; do echo \"<$word>\" >> $ROOT/words; done");
+    scontrol::drain_node(&sandbox.machine(), &compute_0(), "two words\nState=RESUME").unwrap();
+    assert_eq!(
+        sandbox.read("words"),
+        "<update>\n<nodename=compute-0>\n<state=drain>\n<reason=two words State=RESUME>\n"
+    );
+}
+
+#[test]
+fn resuming_an_open_node_is_fine() {
+    let open = answering("", "slurm_update error: Invalid node state specified\n", 1);
+    assert_eq!(scontrol::resume_node(&open.machine(), &compute_0()), Ok(false));
+    let drained = answering("", "", 0);
+    assert_eq!(scontrol::resume_node(&drained.machine(), &compute_0()), Ok(true));
+    let refused = answering("", "slurm_update error: Access/permission denied\n", 1);
+    let error = scontrol::resume_node(&refused.machine(), &compute_0()).unwrap_err();
+    let expected =
+        "`scontrol update nodename=compute-0 state=resume` was refused: slurm_update error: Access/permission denied";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn deleting_what_is_not_there_is_done_and_what_is_busy_is_refused() {
+    let gone = answering("", "delete_node nodename=compute-0: Invalid node name specified\n", 1);
+    assert_eq!(scontrol::delete_node(&gone.machine(), &compute_0()), Ok(()));
+    let busy = answering(
+        "",
+        "scontrol: error: failed to delete nodes compute-0\ndelete_node nodename=compute-0: Requested nodes are busy\n",
+        1,
+    );
+    assert!(matches!(scontrol::delete_node(&busy.machine(), &compute_0()), Err(ScontrolError::Refused { .. })));
+    let silent =
+        answering("", "delete_node nodename=compute-0: Unable to contact slurm controller (connect failure)\n", 1);
+    assert!(matches!(scontrol::delete_node(&silent.machine(), &compute_0()), Err(ScontrolError::Unreachable { .. })));
+}
+
+#[test]
+fn a_candidate_is_read_by_slurms_own_parser() {
+    let sandbox = Sandbox::new();
+    sandbox.program("scontrol", "echo \"$SLURM_CONF\" > $ROOT/conf; echo slurm-wlm 24.11.5");
+    let path = sandbox.path("/etc/slurm/.slurm.conf.candidate");
+    assert_eq!(scontrol::check(&sandbox.machine(), &path), Candidate::Readable);
+    assert_eq!(sandbox.read("conf").trim_end(), path.to_str().unwrap());
+    assert_eq!(sandbox.calls(), ["scontrol version"]);
+    let stderr = "scontrol: error: _parse_next_key: Parsing error at unrecognized key: BogusKey\nscontrol: fatal: Unable to process configuration file\n";
+    let refused = answering("", stderr, 1);
+    let expected =
+        Candidate::Refused { reason: "_parse_next_key: Parsing error at unrecognized key: BogusKey".to_owned() };
+    assert_eq!(scontrol::check(&refused.machine(), &path), expected);
+    let broken = answering("", "scontrol: fatal: something else\n", 1);
+    assert!(matches!(scontrol::check(&broken.machine(), &path), Candidate::Unknown { .. }));
+}
+
+#[test]
+fn a_reconfigure_is_accepted_refused_or_not_known() {
+    assert_eq!(scontrol::reconfigure(&answering("", "", 0).machine()), Reconfigure::Accepted);
+    let bad_value = answering(
+        "",
+        "scontrol: error: Bad value \"zzz\" for MaxTime\nscontrol: fatal: Unable to process configuration file\n",
+        1,
+    );
+    let expected = Reconfigure::Refused { reason: "Bad value \"zzz\" for MaxTime".to_owned() };
+    assert_eq!(scontrol::reconfigure(&bad_value.machine()), expected);
+    for stderr in [
+        "slurm_reconfigure error: Unable to contact slurm controller (connect failure)\n",
+        "slurm_reconfigure error: Socket timed out on send/recv operation\n",
+        "slurm_reconfigure error: Slurm backup controller in standby mode\n",
+        "slurm_reconfigure error: Protocol authentication error\n",
+    ] {
+        let outcome = scontrol::reconfigure(&answering("", stderr, 1).machine());
+        assert_eq!(outcome, Reconfigure::Unknown { why: stderr.trim_end().to_owned() });
+    }
+}
+
+#[test]
+fn the_reason_of_a_refused_reconfigure_comes_from_the_journal() {
+    for (journal, expected) in [
+        (
+            "slurmctld: error: Configured MailProg is invalid\nslurmctld: fatal: Invalid node names in partition p2\nslurmctld: error: Resuming operation, reconfigure failed.\n",
+            "fatal: Invalid node names in partition p2",
+        ),
+        (
+            "[2025-11-16T10:00:00.000] error: duplicate entry for partition compute\n[2025-11-16T10:00:00.000] fatal: read_slurm_conf: failed\n",
+            "duplicate entry for partition compute / fatal: read_slurm_conf: failed",
+        ),
+        ("", "slurm_reconfigure error: Unspecified error"),
+    ] {
+        let sandbox = answering("", "slurm_reconfigure error: Unspecified error\n", 1);
+        sandbox.answer("journalctl", journal, "", 0);
+        let outcome = scontrol::reconfigure(&sandbox.machine());
+        assert_eq!(outcome, Reconfigure::Refused { reason: expected.to_owned() });
+        assert!(
+            sandbox.calls()[1]
+                .starts_with("journalctl --unit=slurmctld.service --output=cat --no-pager --quiet --since=@")
+        );
+    }
+}
