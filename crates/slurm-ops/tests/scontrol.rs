@@ -9,7 +9,7 @@ use support::Sandbox;
 const CONNECT_FAILURE: &str = "slurm_load_node error: Unable to contact slurm controller (connect failure)\n";
 
 fn compute_0() -> NodeName {
-    NodeName::new("compute-0").unwrap()
+    NodeName::new("compute-0").expect("a node name")
 }
 
 fn answering(stdout: &str, stderr: &str, code: i32) -> Sandbox {

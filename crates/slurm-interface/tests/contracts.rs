@@ -1,0 +1,94 @@
+//! Holds the contracts in `interfaces/` to the code: every example is decoded, and schemas name the keys that are written.
+
+use serde_json::Value;
+use slurm_interface::{ComputeData, ControllerData, Databag, DecodeError, PeerApp, PeerUnit};
+use std::collections::BTreeSet;
+
+macro_rules! contract {
+    ($path:literal) => {
+        include_str!(concat!("../../../interfaces/", $path))
+    };
+}
+
+fn bag(text: &str) -> Databag {
+    serde_json::from_str(text).expect("an example is a map of strings")
+}
+
+/// Decodes an example that our own writer wrote, and checks that it writes the same again.
+macro_rules! check_own {
+    ($type:ty, $path:literal) => {{
+        let example = bag(contract!($path));
+        let decoded = <$type>::decode(&example).expect($path).expect("the example is complete");
+        for (key, value) in decoded.encode() {
+            assert_eq!(example.get(&key), Some(&value), "{}: {key}", $path);
+        }
+    }};
+}
+
+#[test]
+fn our_own_examples_are_read_and_written_alike() {
+    check_own!(ControllerData, "slurmd/examples/controller.json");
+    check_own!(ComputeData, "slurmd/examples/compute.json");
+    check_own!(ComputeData, "slurmd/examples/compute-minimal.json");
+    check_own!(ComputeData, "slurmd/examples/compute-every-kind-of-option.json");
+    check_own!(PeerApp, "slurmctld-peer/examples/application.json");
+    check_own!(PeerUnit, "slurmctld-peer/examples/unit.json");
+}
+
+#[test]
+fn examples_of_other_writers_are_read() {
+    for text in [
+        contract!("slurmd/examples/controller-python.json"),
+        contract!("slurmd/examples/controller-python-before-2026-04.json"),
+        contract!("slurmd/examples/controller-specification.json"),
+    ] {
+        let data = ControllerData::decode(&bag(text)).unwrap().unwrap();
+        assert_eq!(data.auth_secret.id(), "d3k2v5nmp25c762q3bvg");
+        assert_eq!(data.controllers[0].to_string(), "juju-c9fc6f-1:6817");
+    }
+    let python = ComputeData::decode(&bag(contract!("slurmd/examples/compute-python.json"))).unwrap().unwrap();
+    assert_eq!(python.nodeset.feature().as_str(), "compute");
+    let unquoted = PeerUnit::decode(&bag(contract!("slurmctld-peer/examples/unit-unquoted.json"))).unwrap().unwrap();
+    assert_eq!(unquoted.hostname.as_str(), "juju-c9fc6f-1");
+}
+
+#[test]
+fn examples_of_what_is_not_ready_and_what_is_too_old_are_told_apart() {
+    let not_ready = bag(contract!("slurmd/examples/controller-not-ready.json"));
+    assert_eq!(ControllerData::decode(&not_ready), Ok(None));
+    let old_controller = bag(contract!("slurmd/examples/controller-static-nodes.json"));
+    assert!(matches!(ControllerData::decode(&old_controller), Err(DecodeError::Obsolete { key: "cluster_info", .. })));
+    let old_compute = bag(contract!("slurmd/examples/compute-static-nodes.json"));
+    assert!(matches!(ComputeData::decode(&old_compute), Err(DecodeError::Obsolete { key: "partition", .. })));
+}
+
+#[track_caller]
+fn check_schema(schema: &str, side: &str, keys: &[&str]) {
+    let schema: Value = serde_json::from_str(schema).expect("a schema is JSON");
+    let described = &schema["properties"][side];
+    let properties: BTreeSet<&str> =
+        described["properties"].as_object().expect("properties").keys().map(String::as_str).collect();
+    let required: BTreeSet<&str> =
+        described["required"].as_array().expect("required").iter().filter_map(Value::as_str).collect();
+    let written: BTreeSet<&str> = keys.iter().copied().collect();
+    assert_eq!((properties, required), (written.clone(), written), "{side}");
+}
+
+#[test]
+fn schemas_name_exactly_the_keys_that_are_written() {
+    check_schema(contract!("slurmd/schema.json"), "requirer", ControllerData::KEYS);
+    check_schema(contract!("slurmd/schema.json"), "provider", ComputeData::KEYS);
+    check_schema(contract!("slurmctld-peer/schema.json"), "application", PeerApp::KEYS);
+    check_schema(contract!("slurmctld-peer/schema.json"), "unit", PeerUnit::KEYS);
+}
+
+#[test]
+fn the_schema_names_every_partition_option() {
+    let schema: Value = serde_json::from_str(contract!("slurmd/schema.json")).unwrap();
+    let partition = &schema["properties"]["provider"]["properties"]["partition"]["properties"];
+    let described: BTreeSet<String> = partition.as_object().unwrap().keys().cloned().collect();
+    let mut known: BTreeSet<String> =
+        slurm_conf::PartitionOption::all().iter().map(|option| option.name.to_ascii_lowercase()).collect();
+    known.extend(["partitionname".to_owned(), "nodes".to_owned()]);
+    assert_eq!(described, known);
+}
