@@ -1,0 +1,25 @@
+//! What can fail beneath a step or a look at the machine. Which step it was is told by whoever ran it, so nothing is added.
+
+use charm::ToolError;
+use slurm_ops::CommandError;
+use slurm_ops::files::FileError;
+use slurm_ops::packages::PackageError;
+use slurm_ops::slurmd::DetectionError;
+use slurm_ops::systemd::DropInError;
+
+/// A failure of Juju or of the machine. The hook fails with it, and Juju runs it again.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    DropIn(#[from] DropInError),
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    #[error(transparent)]
+    Detection(#[from] DetectionError),
+}

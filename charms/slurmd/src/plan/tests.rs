@@ -1,0 +1,284 @@
+//! What a compute unit does in each situation, and that it comes to an end.
+
+use super::situations::{ROUNDS, idle};
+use super::*;
+use crate::observe::Record;
+use charm::tools::Unreadable;
+use slurm_conf::Node;
+
+fn steps(seen: &Observed) -> Vec<String> {
+    plan(seen).steps.iter().map(ToString::to_string).collect()
+}
+
+/// Checks the first plan, and that what follows from it comes to an end.
+#[track_caller]
+fn check(seen: Observed, expected: &[&str]) {
+    assert_eq!(steps(&seen), expected);
+    seen.settled();
+}
+
+#[test]
+fn packages_come_first_and_need_no_controller() {
+    check(Observed::fresh(), &["install slurmd slurm-client slurm-wlm-basic-plugins"]);
+    let seen = Observed::fresh().settled();
+    assert_eq!(seen.machine.reported_version.as_deref(), Some("24.11.5-4"));
+    assert_eq!(seen.machine.daemon, Daemon::Stopped);
+    assert!(!seen.waking);
+}
+
+#[test]
+fn the_way_into_the_cluster_has_this_order() {
+    let mut seen = Observed::fresh().settled().offered();
+    let mut order = Vec::new();
+    for _ in 0..ROUNDS {
+        let plan = plan(&seen).steps;
+        order.extend(plan.iter().map(ToString::to_string));
+        plan.iter().for_each(|step| seen.apply_in_memory(step));
+    }
+    let expected = [
+        "publish partition to slurmctld:3",
+        "write the drop-in of slurmd.service",
+        "write the authentication key",
+        "write /etc/default/slurmd",
+        "start slurmd",
+        "mark the node as joined",
+        "open port 6818",
+    ];
+    assert_eq!(order, expected);
+}
+
+#[test]
+fn a_joined_node_does_nothing_and_sets_no_timer() {
+    let seen = Observed::joined();
+    assert!(!seen.waking);
+    check(seen, &[]);
+}
+
+#[test]
+fn the_leader_publishes_partition_and_node_set_before_it_knows_a_controller() {
+    let seen = Observed::fresh().related().with_partition_config("MaxTime=60 State=UP").settled();
+    let published = &seen.controller.as_ref().unwrap().published;
+    let data = ComputeData::decode(published).unwrap().unwrap();
+    assert_eq!(data.partition, seen.partition.clone().unwrap());
+    assert_eq!(data.nodeset.feature().as_str(), "compute");
+    assert!(seen.waking);
+}
+
+#[test]
+fn only_the_leader_publishes() {
+    let seen = Observed::fresh().offered().not_leading().settled();
+    assert!(seen.controller.unwrap().published.is_empty());
+}
+
+#[test]
+fn a_partition_that_cannot_be_used_is_not_published_and_stops_nothing() {
+    let seen = Observed::joined().with_partition_config("MaxTim=60");
+    check(seen, &[]);
+}
+
+#[test]
+fn a_changed_partition_is_published_and_touches_no_daemon() {
+    check(Observed::joined().with_partition_config("MaxTime=60"), &["publish partition to slurmctld:3"]);
+}
+
+#[test]
+fn the_node_is_described_by_what_it_has_and_by_its_application() {
+    let seen = Observed::joined();
+    let launch = seen.machine.written.unwrap();
+    assert_eq!(launch.node_name.as_str(), "compute-0");
+    assert_eq!(
+        launch.conf.render(),
+        "CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=24103 MemSpecLimit=1024 Feature=compute"
+    );
+    assert_eq!(launch.controllers[0].to_string(), "c1:6817");
+}
+
+#[test]
+fn a_small_machine_keeps_an_eighth_for_itself() {
+    let mut seen = Observed::fresh().offered();
+    seen.machine.detected = Some(Node::from_detected("NodeName=x CPUs=1 RealMemory=900").unwrap());
+    let seen = seen.settled();
+    assert_eq!(seen.machine.written.unwrap().conf.get("MemSpecLimit"), Some("112"));
+}
+
+#[test]
+fn without_a_key_nothing_is_started_and_the_unit_looks_again() {
+    for why in [Unreadable::NotAllowed, Unreadable::NotFound, Unreadable::AgentGone] {
+        let seen = Observed::fresh().offered().with_key(Key::Unreadable(why)).settled();
+        assert_eq!(seen.machine.daemon, Daemon::Stopped);
+        assert!(seen.waking);
+    }
+}
+
+#[test]
+fn a_key_on_the_disk_goes_on_serving_when_the_secret_is_gone() {
+    check(Observed::joined().with_key(Key::Unreadable(Unreadable::NotAllowed)), &[]);
+    let mut seen = Observed::joined().with_key(Key::Unreadable(Unreadable::NotFound));
+    seen.machine.daemon = Daemon::Stopped;
+    check(seen, &["start slurmd"]);
+}
+
+#[test]
+fn a_changed_key_is_written_and_restarts_nothing() {
+    let seen = Observed::joined().with_key(Key::Offered { same_as_on_disk: false });
+    check(seen, &["write the authentication key"]);
+}
+
+#[test]
+fn a_changed_list_of_controllers_is_written_for_the_next_start_only() {
+    check(Observed::joined().with_controllers(&["c1", "c2"]), &["write /etc/default/slurmd"]);
+    let seen = Observed::joined().with_controllers(&["c1", "c2"]).settled();
+    let Daemon::Running { with: Some(with) } = seen.machine.daemon else { panic!() };
+    assert_eq!(with.controllers.len(), 1);
+}
+
+#[test]
+fn a_daemon_whose_controllers_are_all_gone_is_restarted_with_the_new_ones() {
+    let seen = Observed::joined().with_controllers(&["c9"]).settled();
+    assert!(
+        matches!(&seen.machine.daemon, Daemon::Running { with: Some(with) } if with.controllers[0].host.as_str() == "c1")
+    );
+    check(seen.with_registration(Registration::Unreachable), &["restart slurmd"]);
+}
+
+#[test]
+fn controllers_that_do_not_answer_are_no_reason_to_restart() {
+    let seen = Observed::joined().with_registration(Registration::Unreachable);
+    check(seen, &["look again soon"]);
+}
+
+#[test]
+fn a_restart_lost_with_the_last_hook_is_made_up_for() {
+    let mut seen = Observed::joined();
+    seen.machine.daemon = Daemon::Running { with: None };
+    check(seen, &["restart slurmd"]);
+}
+
+#[test]
+fn a_node_that_the_controllers_forgot_registers_again() {
+    check(Observed::joined().with_registration(Registration::Absent), &["reload slurmd"]);
+}
+
+#[test]
+fn a_daemon_just_started_is_given_time_to_register() {
+    let mut seen = Observed::joined().with_registration(Registration::Absent);
+    seen.tried.start = true;
+    check(seen, &["look again soon"]);
+}
+
+#[test]
+fn a_daemon_that_does_not_come_up_is_started_once_per_dispatch() {
+    let mut seen = Observed::joined();
+    seen.machine.daemon = Daemon::Failing { result: "exit-code".to_owned() };
+    assert_eq!(steps(&seen), ["start slurmd"]);
+    seen.tried.start = true;
+    check(seen.with_registration(Registration::Unreachable), &["look again soon"]);
+}
+
+#[test]
+fn a_daemon_that_waits_for_its_controller_is_left_alone() {
+    let mut seen = Observed::joined().with_registration(Registration::Unreachable);
+    seen.machine.daemon = Daemon::Starting;
+    check(seen, &["look again soon"]);
+}
+
+#[test]
+fn a_mark_that_did_not_take_is_looked_at_again() {
+    let mut seen = Observed::joined().with_registration(Registration::Present(idle()));
+    assert_eq!(steps(&seen), ["mark the node as joined"]);
+    seen.tried.mark = true;
+    check(seen, &["look again soon"]);
+}
+
+#[test]
+fn a_comment_of_the_administrator_stays() {
+    let record = Record { comment: "rack 7".to_owned(), ..idle() };
+    check(Observed::joined().with_registration(Registration::Present(record)), &[]);
+}
+
+#[test]
+fn a_node_outside_its_partition_is_looked_at_again() {
+    let record = Record { partitions: Vec::new(), comment: "joined".to_owned(), ..idle() };
+    check(Observed::joined().with_registration(Registration::Present(record)), &["look again soon"]);
+}
+
+#[test]
+fn what_an_administrator_did_to_the_node_is_not_undone() {
+    for states in [["IDLE", "DRAIN"], ["DOWN", "DYNAMIC_NORM"], ["ALLOCATED", "DRAIN"]] {
+        let states = states.map(str::to_owned).to_vec();
+        let record = Record { states, reason: "disk".to_owned(), comment: "joined".to_owned(), ..idle() };
+        check(Observed::joined().with_registration(Registration::Present(record)), &[]);
+    }
+}
+
+#[test]
+fn losing_the_relation_stops_nothing() {
+    let mut seen = Observed::joined();
+    seen.controller = None;
+    seen.key = Key::NotOffered;
+    check(seen, &[]);
+}
+
+#[test]
+fn losing_the_data_stops_nothing() {
+    let mut seen = Observed::joined();
+    seen.controller.as_mut().unwrap().offer = Offer::Nothing;
+    check(seen, &["look again soon"]);
+}
+
+#[test]
+fn unusable_data_is_settled_until_it_changes() {
+    let mut seen = Observed::fresh().related().settled();
+    seen.controller.as_mut().unwrap().offer = Offer::Unusable("key controllers".to_owned());
+    check(seen, &["look again no more"]);
+}
+
+#[test]
+fn a_leaving_unit_changes_nothing_but_its_timer() {
+    let mut seen = Observed::fresh().offered();
+    seen.leaving = true;
+    check(seen.clone(), &[]);
+    seen.waking = true;
+    check(seen, &["look again no more"]);
+}
+
+#[test]
+fn a_running_node_keeps_its_description() {
+    let mut seen = Observed::joined();
+    seen.machine.detected = Some(Node::from_detected("NodeName=x CPUs=1 RealMemory=900").unwrap());
+    check(seen, &[]);
+}
+
+#[test]
+fn a_machine_that_changed_while_slurmd_was_down_is_described_anew() {
+    let mut seen = Observed::joined();
+    seen.machine.detected = Some(Node::from_detected("NodeName=x CPUs=1 RealMemory=900").unwrap());
+    seen.machine.daemon = Daemon::Stopped;
+    check(seen, &["write /etc/default/slurmd"]);
+}
+
+#[test]
+fn a_hook_killed_after_any_step_and_run_again_ends_in_the_same_state() {
+    let goal = Observed::fresh().offered().settled();
+    for killed_after in 0..10 {
+        let mut seen = Observed::fresh().offered();
+        let mut taken = 0;
+        'killed: for _ in 0..ROUNDS {
+            for step in plan(&seen).steps {
+                if taken == killed_after {
+                    break 'killed;
+                }
+                seen.apply_in_memory(&step);
+                taken += 1;
+            }
+        }
+        // What a dead hook told Juju is lost; what it did to the machine is not.
+        seen.port_open = false;
+        seen.controller.as_mut().unwrap().published.clear();
+        let seen = seen.in_the_next_hook().settled();
+        assert_eq!(seen.machine.written, goal.machine.written, "killed after {killed_after}");
+        assert_eq!(seen.machine.registration, goal.machine.registration, "killed after {killed_after}");
+        assert_eq!(seen.controller.unwrap().published, goal.controller.clone().unwrap().published);
+        assert!(seen.port_open);
+    }
+}
