@@ -1,1 +1,66 @@
-fn main() {}
+//! The slurmctld charm: the controller of a Slurm cluster. Only wiring is here.
+
+mod actions;
+mod apply;
+mod error;
+mod names;
+mod observe;
+mod plan;
+mod status;
+
+use crate::error::Error;
+use crate::observe::{Memory, Observed};
+use crate::plan::Step;
+use charm::{ActionFailure, ActionName, ActionResults, Charm, Context, Plan, Reconciler, Status, Tools};
+use slurm_ops::Machine;
+use std::process::ExitCode;
+
+/// What one dispatch works with.
+pub struct Slurmctld {
+    ctx: Context,
+    tools: Tools,
+    machine: Machine,
+    memory: Memory,
+}
+
+impl Reconciler for Slurmctld {
+    type Observed = Observed;
+    type Step = Step;
+    type Error = Error;
+
+    fn observe(&mut self) -> Result<Observed, Error> {
+        observe::observe(&self.ctx, &self.tools, &self.machine, &mut self.memory)
+    }
+
+    fn plan(seen: &Observed) -> Plan<Step> {
+        plan::plan(seen)
+    }
+
+    fn apply(&mut self, step: &Step) -> Result<(), Error> {
+        apply::apply(&self.ctx, &self.tools, &self.machine, &mut self.memory, step)
+    }
+
+    fn status(seen: &Observed) -> Status {
+        status::status(seen)
+    }
+
+    fn announce(step: &Step) -> Option<Status> {
+        status::announce(step)
+    }
+}
+
+impl Charm for Slurmctld {
+    const TIMERS: &'static [&'static str] = &[names::EVENT_LOOK_AGAIN];
+
+    fn new(ctx: Context, tools: Tools) -> Self {
+        Self { ctx, tools, machine: Machine::new(), memory: Memory::default() }
+    }
+
+    fn act(&mut self, action: &ActionName) -> Result<ActionResults, ActionFailure> {
+        actions::act(action, &self.tools, &self.machine)
+    }
+}
+
+fn main() -> ExitCode {
+    charm::run::<Slurmctld>()
+}
