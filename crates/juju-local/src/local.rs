@@ -10,6 +10,8 @@ use crate::paths;
 /// How long a machine may take to shut down in order before its power is cut.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(30);
 
+const BOOT_LIMIT: Duration = Duration::from_secs(60);
+
 const HELP: &str = "\
 juju-local: Juju for one machine. Called as `juju` it is Juju's client (`juju help`).
 
@@ -20,7 +22,8 @@ juju-local: Juju for one machine. Called as `juju` it is Juju's client (`juju he
   juju-local juju …        The client, for those who have no link named juju
   juju-local help          Shows this
 
-Environment: JUJU_LOCAL_STATE (default /var/lib/juju-local), JUJU_LOCAL_CACHE (default /var/cache/juju-local).
+Environment: JUJU_LOCAL_STATE (default /var/lib/juju-local), JUJU_LOCAL_CACHE (default /var/cache/juju-local),
+JUJU_LOCAL_SLURM (24.11 or 26.05: what the machines of a new model can install; default 24.11).
 Exit codes: 0 done, 1 failed, 2 not understood.
 ";
 
@@ -55,7 +58,8 @@ pub fn main(arguments: &[String]) -> ExitCode {
 fn build_image() -> anyhow::Result<()> {
     std::fs::create_dir_all(paths::state())?;
     machine::preflight(&paths::state())?;
-    let image = image::ensure(&paths::cache(), image::SlurmRelease::default(), &mut |line| eprintln!("{line}"))?;
+    let image =
+        image::ensure(&paths::cache(), image::SlurmRelease::parse(&paths::slurm())?, &mut |line| eprintln!("{line}"))?;
     println!("{}", image.rootfs.display());
     Ok(())
 }
@@ -77,10 +81,10 @@ fn machine_fault(verb: &str, rest: &[&str]) -> anyhow::Result<()> {
     let Some(found) = found else { anyhow::bail!("model {model} has no machine {id:?}") };
     match verb {
         "poweroff" => found.kill(),
-        "poweron" => found.power_on(),
+        "poweron" => power_on(&found),
         "reboot" => {
             found.shutdown(SHUTDOWN_LIMIT)?;
-            found.power_on()
+            power_on(&found)
         }
         "freeze" => found.freeze(),
         "thaw" => found.thaw(),
@@ -88,6 +92,11 @@ fn machine_fault(verb: &str, rest: &[&str]) -> anyhow::Result<()> {
         "heal" => found.heal(),
         _ => anyhow::bail!("{verb:?} is nothing that can be done to a machine: see juju-local help"),
     }
+}
+
+fn power_on(machine: &machine::Machine) -> anyhow::Result<()> {
+    machine.power_on()?;
+    machine.wait_ready(BOOT_LIMIT)
 }
 
 /// Works from what is on disk, so that it does its work whether or not any daemon lives.

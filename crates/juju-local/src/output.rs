@@ -157,8 +157,9 @@ fn is_plain(text: &str) -> bool {
     if WORDS.contains(&text.to_ascii_lowercase().as_str()) || looks_like_a_number(text) {
         return false;
     }
-    let special_start = "-?:,[]{}#&*!|>'\"%@`".contains(first)
-        && !(first == '-' && text.len() > 1 && !text.starts_with("- ") && !text.starts_with("--"));
+    // A dash may begin a word, but not stand alone or look like a list or a document.
+    let dashed = first == '-' && text.len() > 1 && !text.starts_with("- ") && !text.starts_with("--");
+    let special_start = "-?:,[]{}#&*!|>'\"%@`".contains(first) && !dashed;
     !special_start
         && !text.starts_with(' ')
         && !text.ends_with([' ', ':'])

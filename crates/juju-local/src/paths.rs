@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 pub const STATE_VARIABLE: &str = "JUJU_LOCAL_STATE";
 pub const CACHE_VARIABLE: &str = "JUJU_LOCAL_CACHE";
+/// Which Slurm the machines of a new model can install.
+pub const SLURM_VARIABLE: &str = "JUJU_LOCAL_SLURM";
+const DEFAULT_SLURM: &str = "24.11";
 const DEFAULT_STATE: &str = "/var/lib/juju-local";
 const DEFAULT_CACHE: &str = "/var/cache/juju-local";
 
@@ -15,6 +18,10 @@ pub fn state() -> PathBuf {
 /// Directory of images.
 pub fn cache() -> PathBuf {
     std::env::var_os(CACHE_VARIABLE).map_or_else(|| DEFAULT_CACHE.into(), PathBuf::from)
+}
+
+pub fn slurm() -> String {
+    std::env::var(SLURM_VARIABLE).ok().filter(|text| !text.is_empty()).unwrap_or_else(|| DEFAULT_SLURM.to_owned())
 }
 
 pub fn models() -> PathBuf {

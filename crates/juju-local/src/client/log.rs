@@ -63,13 +63,15 @@ pub fn main(arguments: &[String]) -> Outcome {
     }
     let follows =
         parsed.has("tail") || (std::io::stdout().is_terminal() && !parsed.has("no-tail") && limit.is_none() && !whole);
-    while follows {
+    if !follows {
+        return DONE;
+    }
+    loop {
         std::thread::sleep(FOLLOW_PAUSE);
         for line in read_new(&mut reader, &parsed)? {
             println!("{line}");
         }
     }
-    DONE
 }
 
 /// Lines since the last call that pass the filters.

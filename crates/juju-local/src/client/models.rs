@@ -37,7 +37,7 @@ pub fn add(arguments: &[String]) -> Outcome {
     if paths.state_file().exists() {
         return Err(Refusal::failed(format!("model {USER}/{name} already exists (already exists)")));
     }
-    let mut model = Model::new(name, &new_uuid()?, &controller_uuid()?);
+    let mut model = Model::new(name, &new_uuid()?, &controller_uuid()?, &paths::slurm());
     for pair in parsed.all("config") {
         let Some((key, text)) = pair.split_once('=') else {
             return Err(Refusal::usage(format!("expected \"key=value\", got \"{pair}\"")));
@@ -47,7 +47,8 @@ pub fn add(arguments: &[String]) -> Outcome {
     fs::create_dir_all(paths::state())
         .map_err(|error| Refusal::failed(format!("{}: {error}", paths::state().display())))?;
     machine::preflight(&paths::state())?;
-    image::ensure(&paths::cache(), image::SlurmRelease::default(), &mut |line| eprintln!("{line}"))?;
+    let release = image::SlurmRelease::parse(&model.slurm)?;
+    image::ensure(&paths::cache(), release, &mut |line| eprintln!("{line}"))?;
     daemon::create(&paths, &model)?;
     if let Err(error) = start_daemon(name, &paths) {
         fs::remove_dir_all(paths.root()).ok();

@@ -83,14 +83,18 @@ pub fn ssh(arguments: &[String]) -> Outcome {
     if !command.is_empty() {
         login.extend(["-c".to_owned(), command]);
     }
-    let status = machine.command(&login)?.status().context("starting the command")?;
+    let mut command = machine.command(&login)?;
+    if let Some(terminal) = std::env::var_os("TERM") {
+        command.env("TERM", terminal);
+    }
+    let status = command.status().context("starting the command")?;
     Ok(exit_code(status))
 }
 
 /// One end of a copy.
 enum End {
     Host(PathBuf),
-    Machine { machine: Machine, user: String, path: String },
+    Machine { machine: Box<Machine>, user: String, path: String },
 }
 
 fn end(parsed: &Parsed, text: &str) -> Result<End, Refusal> {
@@ -103,7 +107,7 @@ fn end(parsed: &Parsed, text: &str) -> Result<End, Refusal> {
     check_user(user)?;
     let machine = machine(&mut Client::for_command(parsed)?, target)?;
     Ok(End::Machine {
-        machine,
+        machine: Box::new(machine),
         user: user.to_owned(),
         path: if path.is_empty() { ".".to_owned() } else { path.to_owned() },
     })

@@ -184,6 +184,7 @@ fn ended(state: &mut State, run: u64, outcome: &Outcome) {
         Purpose::Unit { unit, context, call } => {
             let Some(context) = state.contexts.remove(&context) else { return };
             finish_unit(state, &active.machine, &unit, &context, call, outcome);
+            state.bags_read.insert(unit, context.remember());
         }
     }
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::hooks::{self, Context};
+use crate::hooks::{self, Bags, Context};
 use crate::machine::Network;
 use crate::model::Model;
 use crate::names::UnitName;
@@ -65,6 +65,8 @@ struct State {
     gateway: Ipv4Addr,
     agents: HashMap<String, Agent>,
     contexts: HashMap<String, Context>,
+    /// What the agents have read of databags, by unit; gone with the agent.
+    bags_read: HashMap<UnitName, Bags>,
     active: BTreeMap<u64, Active>,
     commands: HashMap<UnitName, VecDeque<QueuedCommands>>,
     deploying: HashSet<UnitName>,
@@ -153,6 +155,7 @@ fn serve(name: &str) -> anyhow::Result<()> {
         gateway,
         agents: HashMap::new(),
         contexts: HashMap::new(),
+        bags_read: HashMap::new(),
         active: BTreeMap::new(),
         commands: HashMap::new(),
         deploying: HashSet::new(),

@@ -85,7 +85,8 @@ fn provision(shared: &Arc<Shared>, id: &str) {
 fn boot(shared: &Arc<Shared>, id: &str) -> anyhow::Result<()> {
     machine::preflight(&paths::state())?;
     // Before the lock: the image may have to be built.
-    let image = machine::image::ensure(&paths::cache(), machine::image::SlurmRelease::default(), &mut |_| {})?;
+    let release = machine::image::SlurmRelease::parse(&shared.lock().model.slurm)?;
+    let image = machine::image::ensure(&paths::cache(), release, &mut |_| {})?;
     let spec = spec_of(&shared.lock(), id, image.rootfs)?;
     machine::Machine::boot(&spec)?;
     Ok(())

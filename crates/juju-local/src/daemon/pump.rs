@@ -157,6 +157,7 @@ fn start(state: &mut State, machine: &str, name: &UnitName, running: &Running) {
         Running::Task(id) => state.model.tasks.get(id).map(|task| format!("unit.{name}.{}", task.action)),
         Running::Commands => None,
     };
+    context.recall(state.bags_read.remove(name).unwrap_or_default());
     let environment = hooks::environment(&state.model, &context, &state.api_address());
     let number = state.number();
     let what = Purpose::Unit { unit: name.clone(), context: context.id.clone(), call };

@@ -36,6 +36,9 @@ pub struct ActionResult {
     pub failure: Option<String>,
 }
 
+/// Databags as they were when first read: relation, and name of the unit or application.
+pub type Bags = BTreeMap<(u32, String), BTreeMap<String, String>>;
+
 pub struct Context {
     /// `<unit>-<hook>-<32 hex digits>`.
     pub id: String,
@@ -45,8 +48,7 @@ pub struct Context {
     /// Relations this unit has entered, and the members it knows of.
     pub members: BTreeMap<u32, Vec<UnitName>>,
     pub config: BTreeMap<String, Value>,
-    /// Databags as first read: relation and the unit's or application's name.
-    pub bags: BTreeMap<(u32, String), BTreeMap<String, String>>,
+    pub bags: Bags,
     /// Once not the leader, not the leader to the end of the hook.
     pub deposed: bool,
     pub status: Option<StatusInfo>,
@@ -100,6 +102,31 @@ impl Context {
             task,
             action: ActionResult { parameters, ..ActionResult::default() },
         })
+    }
+
+    /// Takes over what the agent read of the others in earlier runs. A member's bag stays as it was read until the hook that
+    /// tells of its change, the remote application's likewise; what is not a member's is read anew.
+    pub fn recall(&mut self, mut bags: Bags) {
+        let told = self.relation.as_ref().filter(|_| matches!(self.running, Running::Hook(_))).map(|relation| {
+            let entity = relation.remote_unit.as_ref().map_or(relation.remote_application.clone(), ToString::to_string);
+            (relation.id, entity)
+        });
+        bags.retain(|key, _| Some(key) != told.as_ref() && self.is_others(key));
+        self.bags = bags;
+    }
+
+    /// What the agent keeps of this run's reading.
+    pub fn remember(mut self) -> Bags {
+        let bags = std::mem::take(&mut self.bags);
+        bags.into_iter().filter(|(key, _)| self.is_others(key)).collect()
+    }
+
+    fn is_others(&self, (relation, entity): &(u32, String)) -> bool {
+        let Some(members) = self.members.get(relation) else { return false };
+        match entity.contains('/') {
+            true => members.iter().any(|member| member.as_str() == entity),
+            false => entity != self.unit.application(),
+        }
     }
 
     /// Whether this unit leads, for the rest of this context.

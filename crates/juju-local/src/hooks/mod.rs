@@ -8,7 +8,7 @@ mod schedule;
 mod steps;
 
 pub use commit::commit;
-pub use context::{Context, ContextRelation, PendingSecret};
+pub use context::{Bags, Context, ContextRelation, PendingSecret};
 pub use environment::environment;
 pub use schedule::next;
 pub use steps::{Outcome, action_parameters, begin, finish, finish_task, insert_output, lost, resolve};

@@ -246,7 +246,7 @@ mod tests {
 
     fn mine(file: SeedFile) -> SeedFile {
         let owner = fs::metadata("/proc/self").unwrap();
-        file.owned_by(owner.uid(), owner.gid())
+        SeedFile { user: owner.uid(), group: owner.gid(), ..file }
     }
 
     #[test]

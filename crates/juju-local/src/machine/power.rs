@@ -51,15 +51,6 @@ impl Machine {
         &self.spec.name
     }
 
-    pub(crate) fn spec(&self) -> &Spec {
-        &self.spec
-    }
-
-    /// What the machine printed while booting.
-    pub(crate) fn boot_log(&self) -> PathBuf {
-        self.disk.boot_log()
-    }
-
     /// Boots it from its disk as it is.
     pub(crate) fn power_on(&self) -> Result<()> {
         ensure!(!self.is_running(), "machine {} is already on", self.spec.name);

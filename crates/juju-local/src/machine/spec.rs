@@ -69,11 +69,6 @@ impl SeedFile {
     pub(crate) fn directory(path: impl Into<PathBuf>, mode: u32) -> SeedFile {
         SeedFile { path: path.into(), content: Content::Directory, mode, user: 0, group: 0 }
     }
-
-    /// The same, owned by someone else.
-    pub(crate) fn owned_by(self, user: u32, group: u32) -> SeedFile {
-        SeedFile { user, group, ..self }
-    }
 }
 
 /// A file or directory of the host that is visible in the machine.

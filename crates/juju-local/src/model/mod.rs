@@ -28,7 +28,7 @@ use crate::names::UnitName;
 
 /// The release whose behaviour is shown. Everything that differs between releases asks the model, not this constant.
 pub const VERSION: &str = "4.0.9";
-pub const CONTROLLER: &str = "local";
+pub const CONTROLLER: &str = "juju-local";
 pub const CLOUD: &str = "localhost";
 pub const USER: &str = "admin";
 
@@ -72,6 +72,8 @@ pub struct Model {
     pub controller_uuid: String,
     pub version: String,
     pub created: Moment,
+    /// Release of Slurm in the pool of its machines.
+    pub slurm: String,
     /// Values that differ from the default.
     pub config: BTreeMap<String, Value>,
     pub counters: Counters,
@@ -86,13 +88,14 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new(name: &str, uuid: &str, controller_uuid: &str) -> Self {
+    pub fn new(name: &str, uuid: &str, controller_uuid: &str, slurm: &str) -> Self {
         Model {
             name: name.to_owned(),
             uuid: uuid.to_owned(),
             controller_uuid: controller_uuid.to_owned(),
             version: VERSION.to_owned(),
             created: Moment::now(),
+            slurm: slurm.to_owned(),
             config: BTreeMap::new(),
             counters: Counters { address: 10, ..Counters::default() },
             machines: BTreeMap::new(),

@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::program;
 use recipe::Recipe;
@@ -24,6 +24,17 @@ pub(crate) enum SlurmRelease {
     Trixie2411,
     /// Slurm 26.05 of Debian unstable.
     Sid2605,
+}
+
+impl SlurmRelease {
+    /// Reads `24.11` or `26.05`.
+    pub(crate) fn parse(text: &str) -> Result<SlurmRelease> {
+        match text {
+            "24.11" => Ok(SlurmRelease::Trixie2411),
+            "26.05" => Ok(SlurmRelease::Sid2605),
+            _ => bail!("there is no image with Slurm {text:?}: 24.11 and 26.05 are known"),
+        }
+    }
 }
 
 /// A complete image.
