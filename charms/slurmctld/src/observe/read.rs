@@ -35,14 +35,15 @@ pub fn observe(
     let config = tools.config_get()?;
     // Who else there is matters only to a unit that does not know yet whether it is the controller.
     let unborn = configuration.live.is_none() && configuration.accepted.is_none();
-    let siblings = match unborn {
+    let leaving = charm::is_leaving(ctx, tools)?;
+    let siblings = match unborn && !leaving {
         true => tools.goal_state()?.planned_units().into_iter().filter(|unit| *unit != ctx.unit).collect(),
         false => Vec::new(),
     };
     let computes = computes(ctx, tools, leader)?;
     Ok(Observed {
         unit: ctx.unit.clone(),
-        leaving: charm::is_leaving(ctx, tools)?,
+        leaving,
         leader,
         siblings,
         options: Options {

@@ -1,0 +1,154 @@
+//! The real binary, started as Juju starts it, among made-up hook tools. What would change this machine is left to the
+//! cluster tests; here are the edges: how it is started, how it fails, what it says.
+
+#[path = "../../../crates/charm/tests/fake_juju/mod.rs"]
+mod fake_juju;
+
+use fake_juju::{FakeJuju, Run};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_slurmctld-charm");
+/// Whatever changes something, in the model or on the machine.
+const WRITES: [&str; 9] = [
+    "application-version-set",
+    "apt-get",
+    "open-port",
+    "relation-set",
+    "secret-add",
+    "secret-grant",
+    "state-set",
+    "systemd-run",
+    "scontrol",
+];
+const UNIT_SHOW: &str = "LoadState=not-found\nActiveState=inactive\nSubState=dead\nResult=success\nUnitFileState=\nMainPID=0\nActiveEnterTimestamp=\nNeedDaemonReload=no\n";
+const SECOND: &str = r#"{"units":{"slurmctld/0":{"status":"active","since":"x"},"slurmctld/1":{"status":"waiting","since":"x"}},"relations":{}}"#;
+
+fn machine() -> FakeJuju {
+    let mut juju = FakeJuju::new();
+    juju.answers("systemctl", "*show*", UNIT_SHOW).answers("secret-info-get", "*", "").fails(
+        "secret-info-get",
+        "*",
+        1,
+        r#"ERROR secret "slurm-auth-key" not found"#,
+    );
+    juju
+}
+
+/// The second unit of an application: it does nothing, so its whole life can be shown here.
+fn second_unit() -> FakeJuju {
+    let mut juju = machine();
+    juju.answers("is-leader", "*", "false").answers("goal-state", "*", SECOND);
+    juju
+}
+
+fn second(juju: &FakeJuju, hook: &str) -> Run {
+    juju.dispatch(BINARY, "slurmctld/1", &format!("hooks/{hook}"), &[])
+}
+
+fn resume(juju: &mut FakeJuju, nodename: &str) -> Run {
+    juju.answers("action-get", "*", &format!("{{\"nodename\":{nodename:?}}}"));
+    juju.dispatch(BINARY, "slurmctld/0", "actions/resume", &[])
+}
+
+#[test]
+fn outside_of_juju_it_says_what_is_missing() {
+    let output = std::process::Command::new(BINARY).env_clear().output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text, "environment variable JUJU_DISPATCH_PATH is not set: a charm is started by Juju\n");
+}
+
+#[test]
+fn a_dispatch_path_of_no_known_kind_is_refused_before_anything_is_asked() {
+    let run = machine().dispatch(BINARY, "slurmctld/0", "charm/install", &[]);
+    assert_eq!(run.exit_code, Some(2));
+    assert!(run.stderr.contains("found `charm/install`"), "{run:?}");
+    assert!(run.calls.is_empty(), "{run:?}");
+}
+
+#[test]
+fn a_second_unit_is_blocked_and_changes_nothing() {
+    for hook in ["install", "config-changed", "start", "update-status", "look-again", "leader-settings-changed"] {
+        let run = second(&second_unit(), hook);
+        assert_eq!(run.exit_code, Some(0), "{run:#?}");
+        run.called("status-set -- blocked only one slurmctld unit can serve for now: `juju remove-unit slurmctld/1`");
+        run.never_called(&WRITES);
+    }
+}
+
+#[test]
+fn a_settled_hook_logs_one_line_and_sets_no_status_again() {
+    let mut juju = second_unit();
+    juju.answers(
+        "status-get",
+        "*",
+        r#"{"message":"only one slurmctld unit can serve for now: `juju remove-unit slurmctld/1`","status":"blocked"}"#,
+    );
+    let run = second(&juju, "update-status");
+    run.never_called(&["status-set"]);
+    assert_eq!(run.of("juju-log"), ["juju-log -l INFO -- slurmctld/1 update-status: nothing to do"]);
+    // Each command at debug level goes out by standard output, which costs no process.
+    assert!(run.stdout.contains("is-leader exit=0"), "{run:#?}");
+    assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn the_last_hooks_change_nothing_and_never_block() {
+    for hook in ["stop", "remove"] {
+        let run = machine().dispatch(BINARY, "slurmctld/0", &format!("hooks/{hook}"), &[]);
+        assert_eq!(run.exit_code, Some(0), "{run:#?}");
+        run.called("status-set -- maintenance leaving");
+        run.never_called(&WRITES);
+    }
+}
+
+#[test]
+fn a_tool_that_fails_fails_the_hook_with_its_whole_command_line() {
+    let mut juju = second_unit();
+    juju.fails("config-get", "*", 1, "ERROR permission denied (unauthorized access)");
+    let run = second(&juju, "config-changed");
+    assert_eq!(run.exit_code, Some(1));
+    let text = "juju-log -l ERROR -- slurmctld/1 config-changed: could not find out what is: \
+                `config-get --format=json` exited with 1: ERROR permission denied (unauthorized access)";
+    run.called(text);
+    run.never_called(&["status-set"]);
+}
+
+#[test]
+fn resume_opens_nodes_and_answers() {
+    let mut juju = machine();
+    juju.answers("scontrol", "update*", "");
+    let run = resume(&mut juju, "compute-[0-1]");
+    assert_eq!(run.exit_code, Some(0), "{run:#?}");
+    run.called("scontrol update nodename=compute-[0-1] state=resume");
+    run.called("action-set -- status=resuming nodes=compute-[0-1]");
+    run.never_called(&["action-fail"]);
+    // In an action standard output becomes part of the result, so nothing of ours may be on it.
+    assert_eq!(run.stdout, "");
+}
+
+#[test]
+fn resume_of_a_node_in_service_is_fine() {
+    let mut juju = machine();
+    juju.fails("scontrol", "update*", 1, "slurm_update error: Invalid node state specified");
+    resume(&mut juju, "compute-0").called("action-set -- status=resuming nodes=compute-0");
+}
+
+#[test]
+fn resume_of_an_unknown_node_fails_cleanly_and_names_it() {
+    let mut juju = machine();
+    juju.fails("scontrol", "update*", 1, "slurm_update error: Invalid node name specified");
+    let run = resume(&mut juju, "compute-9");
+    assert_eq!(run.exit_code, Some(0), "{run:#?}");
+    let failures = run.of("action-fail");
+    assert!(failures.len() == 1 && failures[0].contains("compute-9"), "{run:#?}");
+    assert!(failures[0].contains("Invalid node name specified"), "{run:#?}");
+    run.never_called(&["action-set"]);
+}
+
+#[test]
+fn resume_takes_no_more_than_nodes() {
+    let run = resume(&mut machine(), "compute-0 state=down");
+    assert_eq!(run.exit_code, Some(0), "{run:#?}");
+    assert_eq!(run.of("action-fail").len(), 1);
+    run.never_called(&["scontrol", "action-set"]);
+}
