@@ -175,9 +175,10 @@ impl SlurmConf {
 
     /// Writes a partition and its node set: in place if the file has them, else at the end. Tells whether that changed anything.
     pub fn set_partition(&mut self, partition: &Partition, nodeset: &NodeSet) -> bool {
-        // A node set that has to be added stands before its partition.
+        // A node set that has to be added stands before its partition. Looked for only then: it takes a walk through the file.
         let present = self.index.record(RecordKind::Partition, partition.name().as_str()).first();
-        let position = present.map(|id| self.position(*id));
+        let lacks_nodeset = self.index.record(RecordKind::NodeSet, nodeset.name().as_str()).is_empty();
+        let position = present.filter(|_| lacks_nodeset).map(|id| self.position(*id));
         let nodeset_changed = self.set_record(RecordKind::NodeSet, &nodeset.pairs(), position);
         let partition_changed = self.set_record(RecordKind::Partition, &partition.pairs(nodeset), None);
         nodeset_changed || partition_changed

@@ -119,19 +119,24 @@ fn deleting_what_is_not_there_is_done_and_what_is_busy_is_refused() {
 
 #[test]
 fn a_candidate_is_read_by_slurms_own_parser() {
+    const CANDIDATE: &str = "/etc/slurm/candidate.conf";
+    let check = |sandbox: &Sandbox| {
+        scontrol::check(&sandbox.file(CANDIDATE, "ClusterName=lab\n").machine(), &sandbox.path(CANDIDATE))
+    };
     let sandbox = Sandbox::new();
     sandbox.program("scontrol", "echo \"$SLURM_CONF\" > $ROOT/conf; echo slurm-wlm 24.11.5");
-    let path = sandbox.path("/etc/slurm/.slurm.conf.candidate");
-    assert_eq!(scontrol::check(&sandbox.machine(), &path), Candidate::Readable);
-    assert_eq!(sandbox.read("conf").trim_end(), path.to_str().unwrap());
+    assert_eq!(check(&sandbox), Candidate::Readable);
+    assert_eq!(sandbox.read("conf").trim_end(), sandbox.path(CANDIDATE).to_str().unwrap());
     assert_eq!(sandbox.calls(), ["scontrol version"]);
     let stderr = "scontrol: error: _parse_next_key: Parsing error at unrecognized key: BogusKey\nscontrol: fatal: Unable to process configuration file\n";
-    let refused = answering("", stderr, 1);
     let expected =
         Candidate::Refused { reason: "_parse_next_key: Parsing error at unrecognized key: BogusKey".to_owned() };
-    assert_eq!(scontrol::check(&refused.machine(), &path), expected);
-    let broken = answering("", "scontrol: fatal: something else\n", 1);
-    assert!(matches!(scontrol::check(&broken.machine(), &path), Candidate::Unknown { .. }));
+    assert_eq!(check(&answering("", stderr, 1)), expected);
+    assert!(matches!(check(&answering("", "scontrol: fatal: something else\n", 1)), Candidate::Unknown { .. }));
+    assert!(matches!(
+        scontrol::check(&sandbox.machine(), &sandbox.path("/etc/slurm/none.conf")),
+        Candidate::Unknown { .. }
+    ));
 }
 
 #[test]
@@ -159,12 +164,16 @@ fn a_reconfigure_is_accepted_refused_or_not_known() {
 fn the_reason_of_a_refused_reconfigure_comes_from_the_journal() {
     for (journal, expected) in [
         (
-            "slurmctld: error: Configured MailProg is invalid\nslurmctld: fatal: Invalid node names in partition p2\nslurmctld: error: Resuming operation, reconfigure failed.\n",
-            "fatal: Invalid node names in partition p2",
+            "slurmctld: error: Configured MailProg is invalid\nslurmctld: fatal: _build_single_partitionline_info: duplicate entry for partition compute\nslurmctld: error: Resuming operation, reconfigure failed.\n",
+            "fatal: _build_single_partitionline_info: duplicate entry for partition compute",
         ),
         (
-            "[2025-11-16T10:00:00.000] error: duplicate entry for partition compute\n[2025-11-16T10:00:00.000] fatal: read_slurm_conf: failed\n",
-            "duplicate entry for partition compute / fatal: read_slurm_conf: failed",
+            "slurmctld: fatal: an older one\nslurmctld: Processing Reconfiguration Request\nslurmctld: error: _find_node_record: lookup failure for node \"nosuch\"\nslurmctld: fatal: Invalid node names in partition p2\n",
+            "_find_node_record: lookup failure for node \"nosuch\" / fatal: Invalid node names in partition p2",
+        ),
+        (
+            "[2025-11-16T10:00:00.000] error: Couldn't find the specified plugin name for sched/nosuch looking at all files\n[2025-11-16T10:00:00.000] error: failed to initialize sched plugin\n[2025-11-16T10:00:00.000] fatal: Failed to initialize the various schedulers\n",
+            "Couldn't find the specified plugin name for sched/nosuch looking at all files / fatal: Failed to initialize the various schedulers",
         ),
         ("", "slurm_reconfigure error: Unspecified error"),
     ] {

@@ -63,10 +63,15 @@ pub fn reconfigure(machine: &Machine) -> Reconfigure {
     Reconfigure::Refused { reason: journal_complaint(machine, began).unwrap_or_else(|| output.complaint().to_owned()) }
 }
 
-/// Has Slurm's parser read a configuration file at `path`, without asking any daemon.
+/// Has Slurm's parser read a configuration file, without asking any daemon. `path` is where the file really is, see
+/// [`Machine::path`]; relative `Include` lines are looked for beside it.
 ///
 /// Every client reads its configuration before it does anything, and `scontrol version` does nothing else.
 pub fn check(machine: &Machine, path: &Path) -> Candidate {
+    if !path.exists() {
+        // Slurm would wait a minute for it to appear.
+        return Candidate::Unknown { why: format!("there is no {}", path.display()) };
+    }
     let command = scontrol(machine).arg("version").env("SLURM_CONF", path).deadline(CHECK_DEADLINE);
     match command.output() {
         Ok(output) if output.success() => Candidate::Readable,
@@ -98,12 +103,14 @@ fn journal_complaint(machine: &Machine, began: u64) -> Option<String> {
         &format!("--since=@{began}"),
     ]);
     let journal = command.run().ok()?.stdout;
-    let complaints: Vec<&str> = journal.lines().filter_map(complaint).filter(|line| !is_harmless(line)).collect();
-    let fatal =
-        complaints.iter().rposition(|line| line.starts_with("fatal:")).unwrap_or(complaints.len().saturating_sub(1));
-    // A fatal line may only say that something was wrong with what the error before it names.
-    let shown = complaints.get(fatal.saturating_sub(1)..=fatal)?;
-    Some(shown.join(" / "))
+    // The journal is asked by the second, so it may begin with an earlier attempt.
+    let attempt =
+        journal.rfind("Processing Reconfiguration Request").map_or(journal.as_str(), |start| &journal[start..]);
+    let complaints: Vec<&str> = attempt.lines().filter_map(complaint).filter(|line| !is_harmless(line)).collect();
+    // The first complaint names the culprit, the last fatal line what could not be done because of it.
+    let first = *complaints.first()?;
+    let fatal = complaints.iter().rfind(|line| line.starts_with("fatal:")).filter(|line| **line != first);
+    Some(fatal.map_or_else(|| first.to_owned(), |fatal| format!("{first} / {fatal}")))
 }
 
 /// Returns a line from `error:` or `fatal:` on. What is before differs between versions.

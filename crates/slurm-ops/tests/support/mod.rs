@@ -1,7 +1,6 @@
 //! A machine of its own for a test: a directory for its files, and small programs that answer as real ones were seen to do.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-#![allow(dead_code, reason = "each test file uses a part of this")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 use slurm_ops::Machine;
 use std::fs;
