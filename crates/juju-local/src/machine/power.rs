@@ -1,7 +1,7 @@
 //! A machine as the rest of the program sees it: power on and off, commands in it, faults on purpose, removal.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
