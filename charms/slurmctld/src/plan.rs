@@ -191,21 +191,40 @@ fn configure(seen: &Observed) -> Vec<Step> {
     if let Some(refused) = rejected(machine) {
         return vec![Step::RestoreConfiguration(refused)];
     }
+    let unproven = configuration.live != configuration.accepted;
+    // A file that somebody else wrote is proven by itself before anything is built on it, unless it takes something away that
+    // we depend on. slurmctld may only seem silent: no command of Slurm works beside a file that its parser cannot read.
+    let up = matches!(machine.daemon, Daemon::Answering { .. } | Daemon::Silent);
+    let sound = configuration.live == Some(slurm_conf::repaired(seen).render());
+    if up && unproven && sound && configuration.accepted.is_some() {
+        return reconfigure(seen);
+    }
     if seen.leader || configuration.live.is_none() {
         let wanted = slurm_conf::wanted(seen).render();
-        if standing_refusal(seen, &wanted).is_none() && configuration.live.as_ref() != Some(&wanted) {
-            return vec![Step::OfferConfiguration(wanted)];
+        match standing_refusal(seen, &wanted) {
+            // What the file in place leads to is refused, so that file goes as well.
+            Some(refused) if unproven && configuration.accepted.is_some() => {
+                return vec![Step::RestoreConfiguration(refused.clone())];
+            }
+            None if configuration.live.as_ref() != Some(&wanted) => return vec![Step::OfferConfiguration(wanted)],
+            Some(_) | None => {}
         }
     }
-    let unproven = configuration.live != configuration.accepted;
     match &machine.daemon {
         Daemon::Stopped | Daemon::Failing { .. } if !seen.tried.start => vec![Step::StartDaemon],
-        Daemon::Answering { .. } if unproven && seen.tried.reconfigure.is_none() => vec![Step::Reconfigure],
+        Daemon::Answering { .. } if unproven => reconfigure(seen),
         // A reconfigure leaves the partitions of before in the state directory, and a takeover restores those.
-        Daemon::Answering { .. } if !unproven && !machine.partitions_saved && !seen.tried.save => {
+        Daemon::Answering { .. } if !machine.partitions_saved && !seen.tried.save => {
             first_partition(configuration).map(Step::SavePartitions).into_iter().collect()
         }
         _ => Vec::new(),
+    }
+}
+
+fn reconfigure(seen: &Observed) -> Vec<Step> {
+    match seen.tried.reconfigure {
+        None => vec![Step::Reconfigure],
+        Some(_) => Vec::new(),
     }
 }
 

@@ -58,7 +58,8 @@ fn settle<C: Charm>(charm: &mut C, subject: &str, tools: &Tools, journal: &Journ
             ExitCode::SUCCESS
         }
         Ok(steps) => {
-            tracing::info!("{subject}: {} steps: {}", steps.len(), steps.join(", "));
+            let count = if steps.len() == 1 { "1 step".to_owned() } else { format!("{} steps", steps.len()) };
+            tracing::info!("{subject}: {count}: {}", steps.join(", "));
             ExitCode::SUCCESS
         }
         Err(error) => {

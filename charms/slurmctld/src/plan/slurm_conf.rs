@@ -68,6 +68,13 @@ pub(super) fn cgroup_conf(container: bool) -> &'static str {
 
 /// Returns the configuration that slurmctld should have.
 pub(super) fn wanted(seen: &Observed) -> SlurmConf {
+    let mut conf = repaired(seen);
+    partitions(seen, &mut conf);
+    conf
+}
+
+/// Returns the configuration in place with everything put right that the charm depends on.
+pub(super) fn repaired(seen: &Observed) -> SlurmConf {
     let mut conf = base(&seen.machine.configuration).unwrap_or_else(|| new_cluster(seen));
     if let Some(name) = settled_cluster_name(seen) {
         set(&mut conf, "ClusterName", name.as_str());
@@ -84,7 +91,6 @@ pub(super) fn wanted(seen: &Observed) -> SlurmConf {
     if conf.controllers().is_empty() {
         conf.set_controllers(std::slice::from_ref(&seen.machine.host));
     }
-    partitions(seen, &mut conf);
     conf
 }
 

@@ -343,6 +343,31 @@ fn a_hand_edited_file_is_loaded_and_kept() {
 }
 
 #[test]
+fn a_hand_edited_file_is_proven_before_anything_is_built_on_it() {
+    let mut seen = Observed::serving().with_compute("compute", "");
+    seen.machine.configuration.live.as_mut().unwrap().push_str("BogusKey=1\n");
+    assert_eq!(steps(&seen), ["reconfigure slurmctld"]);
+    // Beside a file that the parser cannot read, the daemon looks as if it did not answer.
+    seen.machine.daemon = Daemon::Silent;
+    assert_eq!(steps(&seen), ["reconfigure slurmctld"]);
+    seen.tried.reconfigure = Some("Unable to contact slurm controller".to_owned());
+    assert_eq!(steps(&seen), ["look again soon"]);
+}
+
+#[test]
+fn a_hand_edited_file_that_leads_to_a_refusal_goes() {
+    let mut seen = Observed::serving();
+    let accepted = seen.machine.configuration.accepted.clone();
+    let text = accepted.clone().unwrap().replace("AuthType=auth/slurm", "AuthType=auth/munge") + "BogusKey=1\n";
+    seen.machine.configuration.live = Some(text);
+    let repaired = candidate(&seen);
+    assert!(repaired.contains("AuthType=auth/slurm") && repaired.contains("BogusKey"));
+    seen.machine.configuration.refused = Some(refused(&repaired));
+    assert_eq!(steps(&seen), ["put the accepted /etc/slurm/slurm.conf back"]);
+    assert_eq!(seen.settled().machine.configuration.live, accepted);
+}
+
+#[test]
 fn an_owned_key_that_was_changed_by_hand_is_put_right() {
     let mut seen = Observed::serving();
     let text = seen.machine.configuration.live.clone().unwrap();
