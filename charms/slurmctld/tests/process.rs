@@ -124,6 +124,7 @@ fn resume_opens_nodes_and_answers() {
     run.never_called(&["action-fail"]);
     // In an action standard output becomes part of the result, so nothing of ours may be on it.
     assert_eq!(run.stdout, "");
+    assert_eq!(run.of("juju-log"), ["juju-log -l INFO -- slurmctld/0 action resume: done"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Every `juju-log` is a process, so lines are gathered and sent in batches: neighbours of one level share a call.
 //! Debug lines go to standard output instead, which the agent logs at that very level at no cost; in an action, where
-//! standard output would become part of the result, they are gathered too.
+//! standard output would become part of the result, they are dropped.
 
 use crate::tools::Tools;
 use crate::tools::unit::LogLevel;
@@ -83,11 +83,12 @@ impl<S: Subscriber> Layer<S> for JournalLayer {
         let mut line = Line::default();
         event.record(&mut line);
         let line = line.message + &line.fields;
-        match level == LogLevel::Debug && !self.quiet_output {
-            true => {
+        match level {
+            LogLevel::Debug if self.quiet_output => {}
+            LogLevel::Debug => {
                 let _ = writeln!(std::io::stdout(), "{line}");
             }
-            false => self.journal.push(level, line),
+            _ => self.journal.push(level, line),
         }
     }
 }
@@ -173,6 +174,6 @@ mod tests {
             tracing::debug!("quiet");
         });
         let lines = journal.lines.lock().unwrap().clone();
-        assert_eq!(lines, vec![line(LogLevel::Info, "settled steps=2 event=start"), line(LogLevel::Debug, "quiet")]);
+        assert_eq!(lines, vec![line(LogLevel::Info, "settled steps=2 event=start")]);
     }
 }
