@@ -97,3 +97,7 @@ fn note_refusal(machine: &Machine, refused: &Refused) -> Result<(), Error> {
     files::replace(machine, names::REFUSED_CONF, &text, &Access::slurm(0o644))?;
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "configuration_tests.rs"]
+mod tests;

@@ -1,0 +1,111 @@
+//! What becomes of the files beside slurm.conf, on a made-up machine whose scontrol answers as told.
+
+use super::*;
+use slurm_ops::files::read_text;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use tempfile::TempDir;
+
+const PARSER: &str = "scontrol: error: _parse_next_key: Parsing error at unrecognized key: BogusKey\nscontrol: fatal: Unable to process configuration file";
+
+struct Stage {
+    directory: TempDir,
+    machine: Machine,
+}
+
+impl Stage {
+    /// A machine with an accepted configuration `old`, a configuration `new` in place, and an scontrol that runs `script`.
+    fn new(script: &str) -> Self {
+        let directory = TempDir::new().unwrap();
+        let root = directory.path();
+        let owner = root.metadata().unwrap();
+        fs::create_dir_all(root.join("etc/slurm")).unwrap();
+        fs::create_dir(root.join("bin")).unwrap();
+        let passwd = format!("slurm:x:{}:{}:Slurm:/nonexistent:/bin/false\n", owner.uid(), owner.gid());
+        fs::write(root.join("etc/passwd"), passwd).unwrap();
+        for (program, text) in [("scontrol", script), ("journalctl", "exit 0")] {
+            let path = root.join("bin").join(program);
+            fs::write(&path, format!("#!/bin/sh\necho \"$*\" >> {}/calls\n{text}\n", root.display())).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        fs::write(root.join("etc/slurm/slurm.conf"), "new").unwrap();
+        fs::write(root.join("etc/slurm/slurm.conf.accepted"), "old").unwrap();
+        let machine = Machine::at(root).with_search_path(root.join("bin"));
+        Self { directory, machine }
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        read_text(&self.machine, path).unwrap()
+    }
+
+    fn refused(&self) -> Option<Refused> {
+        self.text(names::REFUSED_CONF).map(|text| serde_json::from_str(&text).unwrap())
+    }
+
+    fn calls(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.directory.path().join("calls")).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn an_accepted_configuration_is_kept_and_ends_an_old_refusal() {
+    let stage = Stage::new("exit 0");
+    note_refusal(&stage.machine, &Refused { candidate: "x".to_owned(), reason: "y".to_owned() }).unwrap();
+    assert_eq!(reconfigure(&stage.machine).unwrap(), None);
+    assert_eq!(stage.text(names::ACCEPTED_CONF).as_deref(), Some("new"));
+    assert_eq!(stage.refused(), None);
+}
+
+#[test]
+fn a_refused_configuration_is_taken_back_with_its_reason() {
+    let stage = Stage::new(&format!("echo '{PARSER}' >&2; exit 1"));
+    assert_eq!(reconfigure(&stage.machine).unwrap(), None);
+    assert_eq!(stage.text(names::SLURM_CONF).as_deref(), Some("old"));
+    let refused = stage.refused().unwrap();
+    assert_eq!(refused.candidate, "new");
+    assert!(refused.reason.contains("unrecognized key: BogusKey"), "{refused:?}");
+}
+
+#[test]
+fn an_unanswered_reconfigure_changes_no_file() {
+    let stage =
+        Stage::new("echo 'slurm_reconfigure error: Unable to contact slurm controller (connect failure)' >&2; exit 1");
+    assert!(reconfigure(&stage.machine).unwrap().is_some());
+    assert_eq!(stage.text(names::SLURM_CONF).as_deref(), Some("new"));
+    assert_eq!(stage.text(names::ACCEPTED_CONF).as_deref(), Some("old"));
+    assert_eq!(stage.refused(), None);
+}
+
+#[test]
+fn a_candidate_that_the_parser_refuses_never_comes_into_place() {
+    let stage = Stage::new(&format!("echo '{PARSER}' >&2; exit 1"));
+    offer(&stage.machine, "BogusKey=1\n").unwrap();
+    assert_eq!(stage.text(names::SLURM_CONF).as_deref(), Some("new"));
+    assert_eq!(stage.refused().unwrap().candidate, "BogusKey=1\n");
+    assert_eq!(stage.text(names::CANDIDATE_CONF), None);
+}
+
+#[test]
+fn a_readable_candidate_comes_into_place() {
+    let stage = Stage::new("exit 0");
+    offer(&stage.machine, "ClusterName=lab\n").unwrap();
+    assert_eq!(stage.text(names::SLURM_CONF).as_deref(), Some("ClusterName=lab\n"));
+    assert_eq!(stage.refused(), None);
+    let mode = stage.machine.path(names::SLURM_CONF).metadata().unwrap().mode();
+    assert_eq!(mode & 0o7777, 0o644);
+}
+
+#[test]
+fn partitions_are_saved_without_changing_any() {
+    let stage = Stage::new(
+        "state=$(/usr/bin/dirname \"$0\")/../var/lib/slurm/checkpoint/state
+         case \"$1\" in
+         show) echo 'PartitionName=compute MaxNodes=1 MaxTime=01:00:00 MinNodes=0' ;;
+         update) /bin/mkdir -p \"$state\"; echo saved > \"$state/part_state\" ;;
+         esac",
+    );
+    save_partitions(&stage.machine, &"compute".parse().unwrap());
+    assert_eq!(stage.calls(), ["show --oneliner partition compute", "update partitionname=compute maxtime=01:00:00"]);
+    assert!(stage.text(names::PARTITION_STATE).is_some());
+}
