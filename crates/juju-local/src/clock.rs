@@ -11,6 +11,8 @@ const LOCAL: &[BorrowedFormatItem<'_>] =
     format_description!("[day] [month repr:short] [year] [hour]:[minute]:[second]Z");
 const GOAL: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day] [hour]:[minute]:[second]Z");
 const TASK: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day] [hour]:[minute]:[second] +0000 UTC");
+const RFC3339: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
+const PLAIN: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]");
 const CLOCK: &[BorrowedFormatItem<'_>] = format_description!("[hour]:[minute]:[second]");
 
 /// Milliseconds since 1970, UTC.
@@ -22,6 +24,14 @@ impl Moment {
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Moment(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// RFC 3339, or the same without a zone.
+    pub fn parse(text: &str) -> Option<Self> {
+        let parsed = OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339).ok();
+        let parsed =
+            parsed.or_else(|| time::PrimitiveDateTime::parse(text, PLAIN).ok().map(|moment| moment.assume_utc()));
+        u64::try_from(parsed?.unix_timestamp()).ok().map(|seconds| Moment(seconds * 1000))
     }
 
     pub fn plus_millis(self, millis: u64) -> Self {
@@ -49,6 +59,11 @@ impl Moment {
     /// `2006-01-02 15:04:05 +0000 UTC`: in tasks.
     pub fn task(self) -> String {
         self.format(TASK)
+    }
+
+    /// `2006-01-02T15:04:05Z`: in secrets.
+    pub fn rfc3339(self) -> String {
+        self.format(RFC3339)
     }
 
     /// `15:04:05`: in the debug log.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::daemon;
 use crate::machine::{self, image};
 use crate::paths;
+use crate::wire::Request;
 
 /// How long a machine may take to shut down in order before its power is cut.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(30);
@@ -18,6 +19,8 @@ juju-local: Juju for one machine. Called as `juju` it is Juju's client (`juju he
   juju-local image build   Builds the image of the machines, if the cache has none
   juju-local machine <poweroff|poweron|reboot|freeze|thaw|cut|heal> <id> [-m model]
                            Does to a machine what may happen to one
+  juju-local lose <departed|grant|secret-content|nothing>… [-m model]
+                           Chooses the events that a model loses, as a real Juju sometimes does
   juju-local clean         Ends and removes every model of this state directory, whatever state it is in
   juju-local juju …        The client, for those who have no link named juju
   juju-local help          Shows this
@@ -36,6 +39,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         }
         ["image", "build"] => build_image(),
         ["machine", verb, rest @ ..] => machine_fault(verb, rest),
+        ["lose", events @ ..] if !events.is_empty() => lose(events),
         ["clean"] => clean(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
@@ -80,8 +84,14 @@ fn machine_fault(verb: &str, rest: &[&str]) -> anyhow::Result<()> {
     let found = if known { machine::Machine::open(&directory)? } else { None };
     let Some(found) = found else { anyhow::bail!("model {model} has no machine {id:?}") };
     match verb {
-        "poweroff" => found.kill(),
-        "poweron" => power_on(&found),
+        "poweroff" => {
+            found.kill()?;
+            crate::client::ask(&model, &Request::Power { machine: id.to_owned(), on: false })
+        }
+        "poweron" => {
+            power_on(&found)?;
+            crate::client::ask(&model, &Request::Power { machine: id.to_owned(), on: true })
+        }
         "reboot" => {
             found.shutdown(SHUTDOWN_LIMIT)?;
             power_on(&found)
@@ -92,6 +102,19 @@ fn machine_fault(verb: &str, rest: &[&str]) -> anyhow::Result<()> {
         "heal" => found.heal(),
         _ => anyhow::bail!("{verb:?} is nothing that can be done to a machine: see juju-local help"),
     }
+}
+
+fn lose(words: &[&str]) -> anyhow::Result<()> {
+    let (events, model) = match words {
+        [events @ .., "-m", model] => (events, Some((*model).to_owned())),
+        events => (events, None),
+    };
+    let Some(model) = model.or_else(crate::client::current_model) else {
+        anyhow::bail!("no model is selected: add -m <model>")
+    };
+    let request = Request::Lose { events: events.iter().map(|event| (*event).to_owned()).collect() };
+    crate::client::ask(&model, &request)?;
+    Ok(())
 }
 
 fn power_on(machine: &machine::Machine) -> anyhow::Result<()> {

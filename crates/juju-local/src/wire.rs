@@ -23,6 +23,15 @@ pub enum ToAgent {
         url: String,
         archive: String,
     },
+    /// Makes the directory of a storage.
+    Storage {
+        location: String,
+    },
+    /// The unit is gone: so is its place on the machine.
+    Remove {
+        unit: UnitName,
+    },
+    Reboot,
     Run(Run),
     /// Ends what `Run` started.
     Kill {
@@ -64,7 +73,10 @@ pub enum FromAgent {
     Hello {
         machine: String,
         password: String,
+        boot: String,
     },
+    /// Nothing to say, but still there.
+    Alive,
     Deployed {
         unit: UnitName,
         url: String,
@@ -180,6 +192,39 @@ pub enum Request {
         unit: String,
         retry: bool,
     },
+    RemoveUnit {
+        units: Vec<String>,
+        force: bool,
+    },
+    RemoveApplication {
+        applications: Vec<String>,
+        force: bool,
+    },
+    /// One word: a relation's number; two: endpoints.
+    RemoveRelation {
+        words: Vec<String>,
+        force: bool,
+    },
+    RemoveMachine {
+        machines: Vec<String>,
+        force: bool,
+    },
+    Refresh {
+        application: String,
+        path: String,
+        config: Vec<(String, String)>,
+    },
+    /// Events that the model is to lose from now on.
+    Lose {
+        events: Vec<String>,
+    },
+    /// The power of a machine was switched.
+    Power {
+        machine: String,
+        on: bool,
+    },
+    /// Everything leaves in order; answered at once.
+    DestroyInOrder,
     /// Name on the host, state directory and unit of what `juju ssh` is to enter.
     Locate {
         target: String,

@@ -35,3 +35,21 @@ fn link_tools(machine: &str, unit: &UnitName) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+/// A directory that the charm may call its own.
+pub fn make_storage(location: &str) {
+    if let Err(error) = fs::create_dir_all(location) {
+        eprintln!("jujud: storage {location}: {error}");
+    }
+}
+
+/// Removes a unit's place on the machine.
+pub fn remove(unit: &UnitName) {
+    for directory in [inside::unit(unit), inside::tools(unit)] {
+        if let Err(error) = fs::remove_dir_all(&directory)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            eprintln!("jujud: removing {directory}: {error}");
+        }
+    }
+}

@@ -15,7 +15,7 @@ pub use tool::{go_error, main as tool_main};
 use std::collections::HashMap;
 use std::io::{BufReader, Write};
 use std::net::TcpStream;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,6 +35,9 @@ pub struct AgentConf {
     pub password: String,
     pub address: String,
 }
+
+/// How often the daemon hears that this agent is there.
+const PULSE: Duration = Duration::from_secs(2);
 
 /// Answers that threads of this agent wait for, by the number of their call.
 #[derive(Default)]
@@ -117,11 +120,28 @@ pub fn main(machine: &str) -> ExitCode {
     }
 }
 
+/// Tells one boot of this machine from the next: the start of its first process. (The kernel's boot id is the host's.)
+fn boot_mark() -> String {
+    let stat = std::fs::read_to_string("/proc/1/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    fields.split_whitespace().nth(19).unwrap_or_default().to_owned()
+}
+
 fn serve(stream: TcpStream, conf: &AgentConf) -> anyhow::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let connection = Arc::new(Connection::new(stream));
-    connection.send(&FromAgent::Hello { machine: conf.machine.clone(), password: conf.password.clone() })?;
+    connection.send(&FromAgent::Hello {
+        machine: conf.machine.clone(),
+        password: conf.password.clone(),
+        boot: boot_mark(),
+    })?;
+    let pulse = Arc::clone(&connection);
+    std::thread::spawn(move || {
+        while pulse.send(&FromAgent::Alive).is_ok() {
+            std::thread::sleep(PULSE);
+        }
+    });
     sockets::listen_for_known_units(&connection);
     let runs = Arc::new(process::Runs::default());
     while let Some(message) = receive::<ToAgent>(&mut reader)? {
@@ -133,6 +153,11 @@ fn serve(stream: TcpStream, conf: &AgentConf) -> anyhow::Result<()> {
                     sockets::listen_for_commands(&connection, &unit);
                 }
                 connection.send(&FromAgent::Deployed { unit, url, error })?;
+            }
+            ToAgent::Storage { location } => charm::make_storage(&location),
+            ToAgent::Remove { unit } => charm::remove(&unit),
+            ToAgent::Reboot => {
+                Command::new("systemctl").arg("reboot").status().context("rebooting")?;
             }
             ToAgent::Run(run) => process::start(&connection, &runs, run),
             ToAgent::Kill { run } => runs.kill(run),

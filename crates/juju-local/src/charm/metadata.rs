@@ -26,10 +26,35 @@ pub struct Endpoint {
     pub implicit: bool,
 }
 
+/// Storage of type filesystem that a charm asks for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StorageDefinition {
+    pub name: String,
+    pub location: String,
+    pub read_only: bool,
+    /// How many a unit gets when it is made.
+    pub count: u32,
+    /// Whether a unit may have several; each then has a directory of its own below the location.
+    pub multiple: bool,
+}
+
+impl StorageDefinition {
+    /// Where an instance is on the machine.
+    pub fn location_of(&self, id: &str) -> String {
+        let number = id.rsplit('/').next().unwrap_or(id);
+        match (self.location.is_empty(), self.multiple) {
+            (true, _) => format!("/var/lib/juju/storage/{}/{number}", self.name),
+            (false, true) => format!("{}/{number}", self.location.trim_end_matches('/')),
+            (false, false) => self.location.clone(),
+        }
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Metadata {
     pub name: String,
     pub subordinate: bool,
+    pub storage: Vec<StorageDefinition>,
     pub endpoints: Vec<Endpoint>,
 }
 
@@ -58,7 +83,32 @@ pub fn parse_metadata(text: &str) -> Result<Metadata, String> {
     if subordinate && !endpoints.iter().any(contained) {
         return Err(format!("subordinate charm \"{name}\" lacks \"requires\" relation with container scope"));
     }
-    Ok(Metadata { name, subordinate, endpoints })
+    let storage = parse_storage(&value)?;
+    Ok(Metadata { name, subordinate, storage, endpoints })
+}
+
+fn parse_storage(value: &Value) -> Result<Vec<StorageDefinition>, String> {
+    let mut storage = Vec::new();
+    for (name, body) in value.get("storage").and_then(Value::as_object).into_iter().flatten() {
+        let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        match text("type").as_str() {
+            "filesystem" => {}
+            "block" => return Err(format!("metadata: storage \"{name}\": juju-local has no storage of type block")),
+            other => return Err(format!("metadata: storage.{name}.type: unexpected value \"{other}\"")),
+        }
+        let range = body.get("multiple").and_then(|multiple| multiple.get("range"));
+        let range = range.map(|range| range.as_str().map_or_else(|| range.to_string(), str::to_owned));
+        let least =
+            range.as_ref().and_then(|text| text.split(['-', '+']).next().and_then(|number| number.parse().ok()));
+        storage.push(StorageDefinition {
+            name: name.clone(),
+            location: text("location"),
+            read_only: body.get("read-only").and_then(Value::as_bool).unwrap_or(false),
+            count: least.unwrap_or(1),
+            multiple: range.is_some(),
+        });
+    }
+    Ok(storage)
 }
 
 fn parse_endpoint(name: &str, role: Role, body: &Value) -> Result<Endpoint, String> {

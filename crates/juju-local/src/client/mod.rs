@@ -7,6 +7,7 @@ mod deploy;
 mod help;
 mod log;
 mod models;
+mod remove;
 mod run;
 mod ssh;
 mod status;
@@ -100,6 +101,12 @@ pub fn main(arguments: &[String]) -> ExitCode {
     }
 }
 
+/// Asks a model's daemon on behalf of `juju-local`.
+pub fn ask(model: &str, request: &crate::wire::Request) -> anyhow::Result<()> {
+    let answer = connect::Client::connect(model).and_then(|mut client| client.ask(request));
+    answer.map(|_| ()).map_err(|refusal| anyhow::anyhow!("{}", refusal.message))
+}
+
 fn dispatch(command: &str, rest: &[String]) -> Outcome {
     if rest.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h") && command != "ssh" {
         return help::main(&[command.to_owned()]);
@@ -118,6 +125,11 @@ fn dispatch(command: &str, rest: &[String]) -> Outcome {
         "deploy" => deploy::deploy(rest),
         "add-unit" => deploy::add_unit(rest),
         "integrate" | "relate" => deploy::integrate(rest),
+        "remove-unit" => remove::units(rest),
+        "remove-application" => remove::applications(rest),
+        "remove-relation" => remove::relation(rest),
+        "remove-machine" => remove::machines(rest),
+        "refresh" => remove::refresh(rest),
         "resolved" | "resolve" => deploy::resolved(rest),
         "show-unit" => deploy::show_unit(rest),
         "config" => config::application(rest),

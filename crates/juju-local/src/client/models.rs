@@ -10,13 +10,15 @@ use super::{DONE, Outcome, Refusal, parse, table};
 use crate::daemon;
 use crate::flags::{switch, value};
 use crate::machine::{self, image};
-use crate::model::{CLOUD, CONTROLLER, Model, USER, VERSION};
+use crate::model::{CLOUD, CONTROLLER, Model, Release, USER, VERSION};
 use crate::names::check_model;
 use crate::output::{Format, render};
 use crate::paths::{self, ModelPaths};
 use crate::settings;
 use crate::wire::Request;
 
+/// Not a setting of Juju's: which Juju a new model is.
+const VERSION_SETTING: &str = "juju-version";
 const FORMATS: &[&str] = &["json", "yaml", "tabular"];
 
 pub fn add(arguments: &[String]) -> Outcome {
@@ -42,6 +44,10 @@ pub fn add(arguments: &[String]) -> Outcome {
         let Some((key, text)) = pair.split_once('=') else {
             return Err(Refusal::usage(format!("expected \"key=value\", got \"{pair}\"")));
         };
+        if key == VERSION_SETTING {
+            choose_version(&mut model, text)?;
+            continue;
+        }
         model.config.insert(key.to_owned(), settings::parse(key, text).map_err(Refusal::failed)?);
     }
     fs::create_dir_all(paths::state())
@@ -59,6 +65,22 @@ pub fn add(arguments: &[String]) -> Outcome {
     }
     eprintln!("Added '{name}' model on {CLOUD}/{CLOUD} with credential 'default' for user '{USER}'");
     DONE
+}
+
+/// `juju-version=3.6` (or `3.6.28`, `4.0`): the line of Juju that the model imitates from its first hook on.
+fn choose_version(model: &mut Model, text: &str) -> Result<(), Refusal> {
+    model.version = match text {
+        "3.6" => "3.6.28".to_owned(),
+        "4.0" => VERSION.to_owned(),
+        exact if exact.starts_with("3.6.") || exact.starts_with("4.0.") => exact.to_owned(),
+        other => {
+            return Err(Refusal::usage(format!(
+                "{VERSION_SETTING}={other}: juju-local imitates 3.6 and 4.0, nothing else"
+            )));
+        }
+    };
+    model.release = Release::of(&model.version);
+    Ok(())
 }
 
 fn new_uuid() -> anyhow::Result<String> {
@@ -99,11 +121,39 @@ pub fn destroy(arguments: &[String]) -> Outcome {
         return Err(Refusal::failed("model destruction: aborted"));
     }
     eprintln!("Destroying model");
+    if !parsed.has("force") {
+        client.ask(&Request::DestroyInOrder)?;
+        let limit = parsed.get("t").and_then(settings::duration).map(Duration::from_millis);
+        wait_until_empty(&mut client, limit)?;
+    }
     client.ask(&Request::Destroy)?;
     drop(client);
     forget(&name)?;
     eprintln!("Model destroyed.");
     DONE
+}
+
+/// Waits for every unit to leave in its own time.
+fn wait_until_empty(client: &mut Client, limit: Option<Duration>) -> Result<(), Refusal> {
+    let started = std::time::Instant::now();
+    let mut said = String::new();
+    loop {
+        let status = client.ask(&Request::Status)?;
+        let count = |key: &str| status[key].as_object().map_or(0, Map::len);
+        let (machines, applications) = (count("machines"), count("applications"));
+        if machines == 0 && applications == 0 {
+            return Ok(());
+        }
+        let line = format!("Waiting for model to be removed, {machines} machine(s), {applications} application(s)...");
+        if line != said {
+            eprintln!("{line}");
+            said = line;
+        }
+        if limit.is_some_and(|limit| started.elapsed() > limit) {
+            return Err(Refusal::failed("timeout reached: the model still has units that leave"));
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
 }
 
 fn confirm(name: &str) -> anyhow::Result<bool> {

@@ -10,8 +10,8 @@ use base64::Engine as _;
 
 use super::{Active, Agent, Purpose, QueuedCommands, Shared, State};
 use crate::clock::Moment;
-use crate::hooks::{self, Outcome};
-use crate::model::{Running, Status, StatusInfo, TaskState};
+use crate::hooks::{self, Outcome, Reboot};
+use crate::model::{Hook, Running, Status, StatusInfo, TaskState};
 use crate::names::UnitName;
 use crate::tools;
 use crate::wire::{CommandsResult, FromAgent, ToAgent, receive, send};
@@ -30,7 +30,7 @@ pub(super) fn listen(shared: &Arc<Shared>, listener: &TcpListener) {
 fn serve(shared: &Arc<Shared>, stream: TcpStream) -> anyhow::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
-    let Some(FromAgent::Hello { machine, password }) = receive(&mut reader)? else { return Ok(()) };
+    let Some(FromAgent::Hello { machine, password, boot }) = receive(&mut reader)? else { return Ok(()) };
     let known = shared.lock().model.machines.get(&machine).is_some_and(|record| record.password == password);
     if !known {
         anyhow::bail!("machine {machine} showed a wrong password");
@@ -45,7 +45,7 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream) -> anyhow::Result<()> {
             }
         }
     });
-    let generation = shared.update(|state| welcome(state, &machine, sender));
+    let generation = shared.update(|state| welcome(state, &machine, &boot, sender));
     while let Ok(Some(message)) = receive::<FromAgent>(&mut reader) {
         handle(shared, &machine, message);
     }
@@ -53,11 +53,12 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn welcome(state: &mut State, machine: &str, sender: std::sync::mpsc::Sender<ToAgent>) -> u64 {
+fn welcome(state: &mut State, machine: &str, boot: &str, sender: std::sync::mpsc::Sender<ToAgent>) -> u64 {
     // Whatever ran under an earlier agent of this machine ended with it.
     drop_active(state, machine);
     let generation = state.number();
-    state.agents.insert(machine.to_owned(), Agent { sender, generation });
+    state.agents.insert(machine.to_owned(), Agent { sender, generation, heard: Moment::now() });
+    restart_units(state, machine, boot);
     if let Some(record) = state.model.machines.get_mut(machine)
         && record.agent.current != Status::Started
     {
@@ -68,6 +69,22 @@ fn welcome(state: &mut State, machine: &str, sender: std::sync::mpsc::Sender<ToA
     super::leadership::renew(state);
     announce_hosts(state);
     generation
+}
+
+/// What agents keep only in memory is forgotten, and what they missed is due again. A reboot of the machine shows too.
+fn restart_units(state: &mut State, machine: &str, boot: &str) {
+    let Some(record) = state.model.machines.get_mut(machine) else { return };
+    let rebooted = record.boot.as_ref().is_some_and(|before| before != boot);
+    record.boot = Some(boot.to_owned());
+    for unit in state.model.units.values_mut().filter(|unit| unit.machine == machine) {
+        unit.uniter.rebooted |= rebooted && unit.uniter.started;
+        unit.uniter.deaf_to.clear();
+        for member in unit.uniter.relations.values_mut() {
+            member.ghosts.clear();
+            member.forgotten = true;
+        }
+        state.bags_read.remove(&unit.name);
+    }
 }
 
 /// Tells every agent the names of all machines.
@@ -112,8 +129,11 @@ fn fail_task(state: &mut State, id: u64, message: &str) {
 }
 
 fn handle(shared: &Arc<Shared>, machine: &str, message: FromAgent) {
+    if let Some(agent) = shared.lock().agents.get_mut(machine) {
+        agent.heard = Moment::now();
+    }
     match message {
-        FromAgent::Hello { .. } => {}
+        FromAgent::Hello { .. } | FromAgent::Alive => {}
         FromAgent::Deployed { unit, url, error } => shared.update(|state| deployed(state, &unit, &url, error)),
         FromAgent::Output { run, error_stream, line } => {
             let mut state = shared.lock();
@@ -145,6 +165,9 @@ fn deployed(state: &mut State, unit: &UnitName, url: &str, error: Option<String>
         None => {
             if let Some(unit) = state.model.units.get_mut(unit) {
                 unit.uniter.charm = Some(url.to_owned());
+                if unit.uniter.installed {
+                    unit.uniter.queued = Some(Hook::UpgradeCharm);
+                }
             }
             super::leadership::renew(state);
         }
@@ -169,12 +192,35 @@ fn tool(state: &mut State, call: &tools::Call) -> tools::Reply {
     let mut log = Vec::new();
     let mut scene = tools::Scene { model: &mut state.model, context: &mut context, files: &call.files, log: &mut log };
     let reply = tools::run(&mut scene, &call.tool, &call.arguments);
+    let now = context.reboot == Some(Reboot::Now);
     let tag = context.unit.tag();
     state.contexts.insert(call.context.clone(), context);
+    if now {
+        reboot_now(state, &call.context);
+    }
     for line in log {
         state.log(&tag, &line.level, &line.module, &line.message);
     }
     reply
+}
+
+/// The hook is killed with all it wrote, and runs again from the top when the machine is back.
+fn reboot_now(state: &mut State, id: &str) {
+    let of_context = |active: &Active| matches!(&active.what, Purpose::Unit { context, .. } if context == id);
+    let Some(run) = state.active.iter().find(|(_, active)| of_context(active)).map(|(run, _)| *run) else { return };
+    let (Some(active), Some(context)) = (state.active.remove(&run), state.contexts.remove(id)) else { return };
+    if let Some(unit) = state.model.units.get_mut(&context.unit) {
+        unit.uniter.running = None;
+        if let Running::Hook(hook) = context.running {
+            unit.uniter.queued = Some(hook);
+        }
+    }
+    if let Some(agent) = state.agents.get(&active.machine) {
+        agent.sender.send(ToAgent::Kill { run }).ok();
+        agent.sender.send(ToAgent::Reboot).ok();
+    }
+    // Nothing more runs there until it is back.
+    state.agents.remove(&active.machine);
 }
 
 fn ended(state: &mut State, run: u64, outcome: &Outcome) {
@@ -183,6 +229,10 @@ fn ended(state: &mut State, run: u64, outcome: &Outcome) {
         Purpose::Machine { task } => finish_machine_task(state, task, outcome),
         Purpose::Unit { unit, context, call } => {
             let Some(context) = state.contexts.remove(&context) else { return };
+            if context.orphaned {
+                super::removal::clear_unit(state, &unit, &active.machine);
+                return;
+            }
             finish_unit(state, &active.machine, &unit, &context, call, outcome);
             state.bags_read.insert(unit, context.remember());
         }
@@ -250,7 +300,14 @@ fn finish_unit(
                     &format!("ran \"{name}\" hook (via dispatch)"),
                 );
             }
-            hooks::finish(&mut state.model, unit, hook, commits && committed.is_ok(), Moment::now());
+            let succeeded = commits && committed.is_ok();
+            hooks::finish(&mut state.model, unit, hook, succeeded, Moment::now());
+            if succeeded
+                && context.reboot == Some(Reboot::Afterwards)
+                && let Some(agent) = state.agents.remove(machine)
+            {
+                agent.sender.send(ToAgent::Reboot).ok();
+            }
         }
         Running::Task(id) => {
             hooks::finish_task(&mut state.model, *id, context, outcome, committed);

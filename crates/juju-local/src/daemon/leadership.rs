@@ -14,7 +14,7 @@ pub(super) fn renew(state: &mut State) {
     for name in names {
         let connected = |state: &State, unit: &UnitName| {
             let record = state.model.units.get(unit);
-            record.is_some_and(|record| state.agents.contains_key(&record.machine) && record.uniter.charm.is_some())
+            record.is_some_and(|record| state.is_present(&record.machine) && record.uniter.charm.is_some())
         };
         let Some(application) = state.model.applications.get(&name) else { continue };
         let leader = application.leader.clone();

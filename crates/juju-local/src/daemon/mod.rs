@@ -5,8 +5,10 @@ mod agents;
 mod leadership;
 mod provision;
 mod pump;
+mod removal;
 mod requests;
 mod store;
+mod subordinates;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -21,6 +23,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use crate::clock::Moment;
 use crate::hooks::{self, Bags, Context};
 use crate::machine::Network;
 use crate::model::Model;
@@ -51,6 +54,8 @@ struct Agent {
     sender: Sender<ToAgent>,
     /// Tells a new connection of the same agent from the old one.
     generation: u64,
+    /// When it was last heard of.
+    heard: Moment,
 }
 
 struct QueuedCommands {
@@ -77,7 +82,16 @@ struct State {
     destroyed: bool,
 }
 
+/// An agent that was silent for so long is taken for lost.
+const SILENCE_MILLIS: u64 = 10_000;
+
 impl State {
+    /// Whether the agent of a machine is there: connected, and heard of lately.
+    fn is_present(&self, machine: &str) -> bool {
+        let limit = Moment::now();
+        self.agents.get(machine).is_some_and(|agent| agent.heard.plus_millis(SILENCE_MILLIS) > limit)
+    }
+
     fn number(&mut self) -> u64 {
         self.next_number += 1;
         self.next_number
@@ -108,6 +122,8 @@ impl Shared {
     }
 
     fn settle(self: &Arc<Self>, state: &mut State) {
+        removal::run_jobs(self, state);
+        subordinates::make_missing(state);
         provision::start_missing(self, state);
         pump::pump(state);
         state.save();
@@ -185,7 +201,7 @@ fn serve(name: &str) -> anyhow::Result<()> {
 
 /// What ran when the last daemon ended is taken for failed, as after the death of an agent.
 fn recover(state: &mut State) {
-    let now = crate::clock::Moment::now();
+    let now = Moment::now();
     let units: Vec<UnitName> = state.model.units.keys().cloned().collect();
     for unit in units {
         hooks::lost(&mut state.model, &unit, now);

@@ -29,6 +29,8 @@ pub(super) fn add_machine(model: &mut Model, base: &(String, String)) -> anyhow:
         address: [a, b, c, last].into(),
         base: base.clone(),
         life: Life::Alive,
+        keep: false,
+        boot: None,
         agent: StatusInfo::new(Status::Pending, ""),
         instance: StatusInfo::new(Status::Pending, ""),
         password: crate::random_hex(16)?,

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use super::{Active, Purpose, State};
 use crate::clock::Moment;
 use crate::hooks::{self, ContextRelation};
-use crate::model::{Model, Receiver, Running, Status, StatusInfo, TaskState};
+use crate::model::{Life, Model, Receiver, Running, Status, StatusInfo, TaskState};
 use crate::names::UnitName;
 use crate::wire::{Program, Run, ToAgent};
 
@@ -29,25 +29,36 @@ fn send(state: &State, machine: &str, message: ToAgent) {
     }
 }
 
+/// Puts charms into place: the first one before anything runs, another one when the unit has nothing else to do.
 fn deploy_charms(state: &mut State, machine: &str) {
     for name in units_on(state, machine) {
-        let Some(unit) = state.model.units.get_mut(&name) else { continue };
-        if unit.uniter.charm.is_some() || state.deploying.contains(&name) {
+        let Some(unit) = state.model.units.get(&name) else { continue };
+        let Some(url) = state.model.applications.get(name.application()).map(|app| app.charm.clone()) else { continue };
+        let uniter = &unit.uniter;
+        let quiet = uniter.running.is_none() && uniter.queued.is_none() && uniter.failure.is_none() && uniter.started;
+        let due = uniter.charm.is_none() || (quiet && uniter.charm.as_ref() != Some(&url));
+        if !due || unit.life != Life::Alive || state.deploying.contains(&name) {
             continue;
         }
-        let Some(url) = state.model.applications.get(name.application()).map(|app| app.charm.clone()) else { continue };
-        match std::fs::read(state.paths.charm(&url)) {
-            Ok(bytes) => {
-                unit.workload = StatusInfo::new(Status::Waiting, "agent initialising");
-                let archive = base64::engine::general_purpose::STANDARD.encode(bytes);
-                state.deploying.insert(name.clone());
-                send(state, machine, ToAgent::Deploy { unit: name, url, archive });
-            }
+        let bytes = match std::fs::read(state.paths.charm(&url)) {
+            Ok(bytes) => bytes,
             Err(error) => {
                 let message = format!("charm {url} cannot be read: {error}");
                 state.log(&name.tag(), "ERROR", "juju.worker.uniter", &message);
+                continue;
             }
+        };
+        for storage in state.model.storage.values().filter(|storage| storage.unit == name) {
+            send(state, machine, ToAgent::Storage { location: storage.location.clone() });
         }
+        if let Some(unit) = state.model.units.get_mut(&name)
+            && unit.uniter.charm.is_none()
+        {
+            unit.workload = StatusInfo::new(Status::Waiting, "agent initialising");
+        }
+        state.deploying.insert(name.clone());
+        let archive = base64::engine::general_purpose::STANDARD.encode(bytes);
+        send(state, machine, ToAgent::Deploy { unit: name, url, archive });
     }
 }
 
@@ -89,7 +100,7 @@ fn start_next(state: &mut State, machine: &str) {
         let now = Moment::now();
         let units = units_on(state, machine);
         let due = units.iter().find_map(|name| {
-            let unit = state.model.units.get(name)?;
+            let unit = state.model.units.get(name).filter(|_| !state.deploying.contains(name))?;
             let next = hooks::next(&state.model, unit, now);
             let waits = state.commands.get(name).is_some_and(|queue| !queue.is_empty());
             // Commands come after actions and before everything that follows them.

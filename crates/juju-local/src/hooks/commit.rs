@@ -55,7 +55,7 @@ fn apply_secret(model: &mut Model, context: &Context, change: &PendingSecret) ->
     let now = Moment::now();
     let denied = |prefix: &str| format!("{prefix}: \"{unit}\" is not allowed to manage this secret");
     match change {
-        PendingSecret::Add { id, unit_owned, label, description, content } => {
+        PendingSecret::Add { id, unit_owned, label, description, content, expires, rotate } => {
             let owner = match unit_owned {
                 true => Owner::Unit(unit.clone()),
                 false => Owner::Application(unit.application().to_owned()),
@@ -77,10 +77,14 @@ fn apply_secret(model: &mut Model, context: &Context, change: &PendingSecret) ->
                 grants: Default::default(),
                 consumers: Default::default(),
                 removal_announced: Vec::new(),
+                expires: *expires,
+                expiry_said: None,
+                rotate: rotate.clone(),
+                rotates: Secret::next_rotation(rotate, now),
             };
             model.secrets.insert(id.clone(), secret);
         }
-        PendingSecret::Set { id, label, description, content } => {
+        PendingSecret::Set { id, label, description, content, expires, rotate } => {
             let allowed = model.secrets.get(id).is_some_and(|secret| model.may_manage(unit, secret));
             let Some(secret) = model.secrets.get_mut(id).filter(|_| allowed) else {
                 return Err(denied("updating secrets"));
@@ -91,6 +95,17 @@ fn apply_secret(model: &mut Model, context: &Context, change: &PendingSecret) ->
             if let Some(content) = content.as_ref().filter(|content| secret.content(secret.latest) != Some(content)) {
                 secret.latest += 1;
                 secret.revisions.insert(secret.latest, Revision { content: content.clone(), created: now });
+                secret.expires = None;
+                secret.expiry_said = None;
+                secret.rotates = Secret::next_rotation(&secret.rotate, now);
+            }
+            if let Some(at) = expires {
+                secret.expires = Some(*at);
+                secret.expiry_said = None;
+            }
+            if let Some(policy) = rotate {
+                secret.rotate = policy.clone();
+                secret.rotates = Secret::next_rotation(policy, now);
             }
         }
         PendingSecret::Remove { id, revision } => {
@@ -116,6 +131,10 @@ fn apply_secret(model: &mut Model, context: &Context, change: &PendingSecret) ->
             }
         }
         PendingSecret::Grant { id, relation, target } => {
+            let fresh = |other: &PendingSecret| matches!(other, PendingSecret::Add { id: added, .. } if added == id);
+            if model.losses.contains("grant") && context.secrets.iter().any(fresh) {
+                return Ok(());
+            }
             if let Some(secret) = model.secrets.get_mut(id) {
                 secret.grants.insert(target.clone(), *relation);
             }

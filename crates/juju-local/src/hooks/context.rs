@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::steps::action_parameters;
+use crate::clock::Moment;
 use crate::model::{Hook, Model, OpenPort, RelationHook, Running, StatusInfo};
 use crate::names::UnitName;
 
@@ -22,11 +23,36 @@ pub struct ContextRelation {
 /// A change to a secret that waits for the commit.
 #[derive(Clone)]
 pub enum PendingSecret {
-    Add { id: String, unit_owned: bool, label: String, description: String, content: BTreeMap<String, String> },
-    Set { id: String, label: Option<String>, description: Option<String>, content: Option<BTreeMap<String, String>> },
-    Remove { id: String, revision: Option<u32> },
-    Grant { id: String, relation: u32, target: String },
-    Revoke { id: String, target: String },
+    Add {
+        id: String,
+        unit_owned: bool,
+        label: String,
+        description: String,
+        content: BTreeMap<String, String>,
+        expires: Option<Moment>,
+        rotate: String,
+    },
+    Set {
+        id: String,
+        label: Option<String>,
+        description: Option<String>,
+        content: Option<BTreeMap<String, String>>,
+        expires: Option<Moment>,
+        rotate: Option<String>,
+    },
+    Remove {
+        id: String,
+        revision: Option<u32>,
+    },
+    Grant {
+        id: String,
+        relation: u32,
+        target: String,
+    },
+    Revoke {
+        id: String,
+        target: String,
+    },
 }
 
 #[derive(Clone, Debug, Default)]
@@ -62,6 +88,18 @@ pub struct Context {
     pub storage_adds: Vec<String>,
     pub task: Option<u64>,
     pub action: ActionResult,
+    pub reboot: Option<Reboot>,
+    /// The unit was removed under the running charm: what needs the controller is refused, and nothing is committed.
+    pub orphaned: bool,
+}
+
+/// What `juju-reboot` asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reboot {
+    /// When the hook has succeeded.
+    Afterwards,
+    /// At once; the hook runs again after the boot.
+    Now,
 }
 
 impl Context {
@@ -101,6 +139,8 @@ impl Context {
             storage_adds: Vec::new(),
             task,
             action: ActionResult { parameters, ..ActionResult::default() },
+            reboot: None,
+            orphaned: false,
         })
     }
 
@@ -143,7 +183,7 @@ impl Context {
         if !self.bags.contains_key(&key) {
             let record = model.relations.get(&relation)?;
             let bag = match entity.contains('/') {
-                true => record.unit_bags.get(entity)?,
+                true => record.unit_bag(entity)?,
                 false => record.application_bags.get(entity)?,
             };
             self.bags.insert(key.clone(), bag.values.clone());

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::context::Context;
-use crate::model::{Hook, Model, Running, SecretHook};
+use crate::model::{Hook, Model, RelationHook, RelationKind, Release, Running, SecretHook};
 use crate::paths::inside;
 
 pub fn environment(model: &Model, context: &Context, api_address: &str) -> BTreeMap<String, String> {
@@ -30,8 +30,13 @@ pub fn environment(model: &Model, context: &Context, api_address: &str) -> BTree
         let value = model.setting(key).and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
         set(&format!("JUJU_CHARM_{name}_PROXY"), &value);
     }
-    for name in ["CA_CERT", "GRPC", "HTTP"] {
-        set(&format!("JUJU_CHARM_TRACE_CONFIG_{name}"), "");
+    match model.release {
+        Release::V4 => {
+            for name in ["CA_CERT", "GRPC", "HTTP"] {
+                set(&format!("JUJU_CHARM_TRACE_CONFIG_{name}"), "");
+            }
+        }
+        Release::V3 => set("JUJU_SLA", ""),
     }
     set("JUJU_CONTEXT_ID", &context.id);
     set("JUJU_HOOK_NAME", &context.hook_name());
@@ -52,13 +57,28 @@ pub fn environment(model: &Model, context: &Context, api_address: &str) -> BTree
     }
     match &context.running {
         Running::Hook(hook) => {
+            if let Hook::Relation(RelationHook { kind: RelationKind::Departed, departing, .. }) = hook {
+                set("JUJU_DEPARTING_UNIT", departing.as_ref().map_or("", |unit| unit.as_str()));
+            }
             set("JUJU_DISPATCH_PATH", &format!("hooks/{}", hook.name()));
             match hook {
                 Hook::Secret(SecretHook::Changed { id, label }) => {
                     set("JUJU_SECRET_ID", &format!("secret:{id}"));
                     set("JUJU_SECRET_LABEL", label);
                 }
-                Hook::Secret(SecretHook::Remove { id, label, revision }) => {
+                Hook::Secret(SecretHook::Rotate { id, label }) => {
+                    set("JUJU_SECRET_ID", &format!("secret:{id}"));
+                    set("JUJU_SECRET_LABEL", label);
+                }
+                Hook::StorageAttached(id) | Hook::StorageDetaching(id) => {
+                    set("JUJU_STORAGE_ID", id);
+                    let location = model.storage.get(id).map(|storage| storage.location.clone()).unwrap_or_default();
+                    set("JUJU_STORAGE_LOCATION", &location);
+                    set("JUJU_STORAGE_KIND", "filesystem");
+                }
+                Hook::Secret(
+                    SecretHook::Remove { id, label, revision } | SecretHook::Expired { id, label, revision },
+                ) => {
                     set("JUJU_SECRET_ID", id);
                     set("JUJU_SECRET_LABEL", label);
                     set("JUJU_SECRET_REVISION", &revision.to_string());

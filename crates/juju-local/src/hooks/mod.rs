@@ -6,9 +6,11 @@ mod context;
 mod environment;
 mod schedule;
 mod steps;
+mod teardown;
 
 pub use commit::commit;
-pub use context::{Bags, Context, ContextRelation, PendingSecret};
+pub use context::{Bags, Context, ContextRelation, PendingSecret, Reboot};
 pub use environment::environment;
 pub use schedule::next;
-pub use steps::{Outcome, action_parameters, begin, finish, finish_task, insert_output, lost, resolve};
+pub use steps::{Outcome, action_parameters, begin, finish, finish_task, insert_output, lost, resolve, seeded};
+pub use teardown::leaving;

@@ -1,7 +1,11 @@
 //! What a unit does next. A pure function of the model, in the order Juju's own resolver looks.
 
+use super::teardown;
 use crate::clock::Moment;
-use crate::model::{Hook, Model, Receiver, Relation, RelationHook, RelationKind, Running, SecretHook, TaskState, Unit};
+use crate::model::{
+    Hook, Life, Model, Receiver, Relation, RelationHook, RelationKind, Running, SecretHook, TaskState, Unit,
+};
+use crate::names::UnitName;
 
 /// The next thing `unit` runs, if there is anything to do now.
 pub fn next(model: &Model, unit: &Unit, now: Moment) -> Option<Running> {
@@ -9,9 +13,14 @@ pub fn next(model: &Model, unit: &Unit, now: Moment) -> Option<Running> {
     if uniter.running.is_some() || uniter.charm.is_none() {
         return None;
     }
+    let alive = unit.life == Life::Alive;
     let undisturbed = uniter.installed && uniter.queued.is_none() && uniter.failure.is_none();
-    if undisturbed
-        && let Some(hook) = created(model, unit).or_else(|| elected(model, unit)).or_else(|| secret(model, unit))
+    if undisturbed && uniter.rebooted && uniter.started && !uniter.stopped {
+        return Some(Running::Hook(Hook::Start));
+    }
+    if alive
+        && undisturbed
+        && let Some(hook) = created(model, unit).or_else(|| elected(model, unit)).or_else(|| secret(model, unit, now))
     {
         return Some(Running::Hook(hook));
     }
@@ -22,28 +31,34 @@ pub fn next(model: &Model, unit: &Unit, now: Moment) -> Option<Running> {
         let due = failure.retry_at.is_some_and(|at| at <= now);
         return due.then(|| Running::Hook(failure.hook.clone()));
     }
-    let hook = uniter.queued.clone().or_else(|| (!uniter.installed).then_some(Hook::Install));
+    if let Some(hook) = attached(unit).filter(|_| alive).or_else(|| uniter.queued.clone()) {
+        return Some(Running::Hook(hook));
+    }
+    if !alive {
+        return teardown::leaving(model, unit).map(Running::Hook);
+    }
+    let hook = (!uniter.installed).then_some(Hook::Install);
     hook.or_else(|| config(model, unit))
         .or_else(|| relation(model, unit))
         .or_else(|| update_status(unit, now))
         .map(Running::Hook)
 }
 
+/// Storage comes before everything else, also before `install`.
+fn attached(unit: &Unit) -> Option<Hook> {
+    unit.storage.iter().find(|id| !unit.uniter.storage_seen.contains(*id)).map(|id| Hook::StorageAttached(id.clone()))
+}
+
 fn created(model: &Model, unit: &Unit) -> Option<Hook> {
     let unknown = |relation: &&Relation| {
         let declared = relation.side_of(unit.name.application()).is_some_and(|side| !side.endpoint.implicit);
-        declared && !unit.uniter.relations.contains_key(&relation.id)
+        declared && relation.life == Life::Alive && !unit.uniter.relations.contains_key(&relation.id)
     };
     let relation = model.relations_of(unit.name.application()).find(unknown)?;
     Some(relation_hook(relation, unit, RelationKind::Created, None))
 }
 
-fn relation_hook(
-    relation: &Relation,
-    unit: &Unit,
-    kind: RelationKind,
-    remote: Option<&crate::names::UnitName>,
-) -> Hook {
+pub(super) fn relation_hook(relation: &Relation, unit: &Unit, kind: RelationKind, remote: Option<&UnitName>) -> Hook {
     let application = unit.name.application();
     let endpoint = relation.side_of(application).map(|side| side.endpoint.name.clone()).unwrap_or_default();
     let other = relation.other_side(application).map(|side| side.application.clone()).unwrap_or_default();
@@ -53,6 +68,7 @@ fn relation_hook(
         endpoint,
         remote_application: other,
         remote_unit: remote.cloned(),
+        departing: None,
     })
 }
 
@@ -60,8 +76,17 @@ fn elected(model: &Model, unit: &Unit) -> Option<Hook> {
     (model.is_leader(&unit.name) && !unit.uniter.leader_seen).then_some(Hook::LeaderElected)
 }
 
-fn secret(model: &Model, unit: &Unit) -> Option<Hook> {
+fn secret(model: &Model, unit: &Unit, now: Moment) -> Option<Hook> {
     for secret in model.secrets.values() {
+        if model.may_manage(&unit.name, secret) {
+            let (id, label) = (secret.id.clone(), secret.label.clone());
+            if secret.expiry_due(now) {
+                return Some(Hook::Secret(SecretHook::Expired { id, label, revision: secret.latest }));
+            }
+            if secret.rotates.is_some_and(|at| at <= now) {
+                return Some(Hook::Secret(SecretHook::Rotate { id, label }));
+            }
+        }
         if let Some(consumer) = secret.consumers.get(&unit.name)
             && consumer.tracked > 0
             && consumer.tracked < secret.latest
@@ -101,11 +126,14 @@ fn relation(model: &Model, unit: &Unit) -> Option<Hook> {
     }
     let mut relations: Vec<&Relation> = model.relations_of(unit.name.application()).collect();
     relations.sort_by_key(|relation| (relation.is_peer(), relation.id));
-    relations.into_iter().find_map(|relation| change(relation, unit))
+    relations.into_iter().find_map(|relation| teardown::left(model, relation, unit).or_else(|| change(relation, unit)))
 }
 
 fn change(relation: &Relation, unit: &Unit) -> Option<Hook> {
     let member = unit.uniter.relations.get(&relation.id)?;
+    if relation.life != Life::Alive || unit.uniter.deaf_to.contains(&relation.key()) {
+        return None;
+    }
     let remote = &relation.other_side(unit.name.application())?.application;
     let bag = relation.application_bags.get(remote)?;
     if bag.version > member.application_seen {

@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 use super::context::Context;
 use crate::charm;
 use crate::clock::Moment;
-use crate::model::{Bag, Failure, Hook, Model, RelationKind, Running, SecretHook, Status, StatusInfo, TaskState};
+use crate::model::{
+    Bag, Failure, Hook, Life, Model, RelationKind, Release, Running, SecretHook, Status, StatusInfo, TaskState,
+};
 use crate::names::UnitName;
 use serde_json::{Map, Value, json};
 
 const INSTALLING: &str = "installing charm software";
 const FIRST_RETRY: u64 = 5_000;
 const LONGEST_RETRY: u64 = 300_000;
+/// How long after its last relation-broken the removal job finds a leaving unit without scope.
+const SCOPE_GRACE: u64 = 9_000;
 
 /// How a charm's process ended.
 #[derive(Clone, Debug)]
@@ -44,8 +48,15 @@ pub fn begin(model: &mut Model, name: &UnitName, running: &Running, now: Moment)
     if let Some(activity) = activity {
         unit.agent = StatusInfo::new(Status::Executing, activity);
     }
-    if matches!(running, Running::Hook(Hook::Install)) && unit.workload.current == Status::Waiting {
-        unit.workload = StatusInfo::new(Status::Maintenance, INSTALLING);
+    match running {
+        Running::Hook(Hook::Install) if unit.workload.current == Status::Waiting => {
+            unit.workload = StatusInfo::new(Status::Maintenance, INSTALLING);
+        }
+        Running::Hook(Hook::Stop) => unit.workload = StatusInfo::new(Status::Maintenance, "stopping charm software"),
+        Running::Hook(Hook::Remove) => {
+            unit.workload = StatusInfo::new(Status::Maintenance, "cleaning up prior to charm deletion");
+        }
+        _ => {}
     }
     Ok(context)
 }
@@ -53,6 +64,10 @@ pub fn begin(model: &mut Model, name: &UnitName, running: &Running, now: Moment)
 /// What a hook takes note of before it runs. Running it again does no harm.
 fn prepare(model: &mut Model, name: &UnitName, hook: &Hook) {
     let address = model.address_of(name).unwrap_or_default();
+    if model.units.get(name).is_some_and(|unit| unit.life != Life::Alive) {
+        model.remove_subordinates_of(name);
+    }
+    let release = model.release;
     let version = model.applications.get(name.application()).map(|application| application.config_version);
     let Some(unit) = model.units.get_mut(name) else { return };
     match hook {
@@ -63,8 +78,8 @@ fn prepare(model: &mut Model, name: &UnitName, hook: &Hook) {
             match (hook.kind, &hook.remote_unit) {
                 // A unit is in scope, with its address, from the moment its relation-created begins.
                 (RelationKind::Created, _) => {
-                    let seed = BTreeMap::from([("ingress-address".to_owned(), address)]);
-                    relation.unit_bags.entry(name.clone()).or_insert(Bag { values: seed, version: 1 });
+                    let seed = Bag { values: seeded(release, &address), version: 1 };
+                    relation.unit_bags.entry(name.clone()).or_insert(seed);
                 }
                 (RelationKind::Joined, Some(remote)) => {
                     member.units_seen.entry(remote.clone()).or_insert(0);
@@ -77,7 +92,14 @@ fn prepare(model: &mut Model, name: &UnitName, hook: &Hook) {
                     let bag = relation.application_bags.get(&hook.remote_application);
                     member.application_seen = bag.map_or(0, |bag| bag.version);
                 }
-                (RelationKind::Joined, None) => {}
+                (RelationKind::Departed, Some(remote)) => {
+                    member.units_seen.remove(remote);
+                    member.ghosts.remove(remote);
+                }
+                (RelationKind::Broken, _) => {
+                    member.units_seen.clear();
+                }
+                (RelationKind::Joined | RelationKind::Departed, None) => {}
             }
         }
         Hook::Secret(SecretHook::Changed { id, .. }) => {
@@ -86,6 +108,17 @@ fn prepare(model: &mut Model, name: &UnitName, hook: &Hook) {
                 if let Some(consumer) = secret.consumers.get_mut(name) {
                     consumer.notified = latest;
                 }
+            }
+        }
+        Hook::Secret(SecretHook::Expired { id, .. }) => {
+            if let Some(secret) = model.secrets.get_mut(id) {
+                secret.expiry_said = Some(Moment::now());
+            }
+        }
+        Hook::Secret(SecretHook::Rotate { id, .. }) => {
+            // Said again after a while if no new revision was made.
+            if let Some(secret) = model.secrets.get_mut(id) {
+                secret.rotates = Some(Moment::now().plus_millis(LONGEST_RETRY));
             }
         }
         Hook::Secret(SecretHook::Remove { id, revision, .. }) => {
@@ -97,6 +130,16 @@ fn prepare(model: &mut Model, name: &UnitName, hook: &Hook) {
         }
         _ => {}
     }
+}
+
+/// What Juju itself writes into the bag of a unit that enters a relation.
+pub fn seeded(release: Release, address: &str) -> BTreeMap<String, String> {
+    let mut values = BTreeMap::from([("ingress-address".to_owned(), address.to_owned())]);
+    if release == Release::V3 {
+        values.insert("private-address".to_owned(), address.to_owned());
+        values.insert("egress-subnets".to_owned(), format!("{address}/32"));
+    }
+    values
 }
 
 /// Records the end of a hook. `succeeded` counts the commit too.
@@ -125,6 +168,7 @@ pub fn finish(model: &mut Model, name: &UnitName, hook: &Hook, succeeded: bool, 
         Hook::LeaderElected => uniter.leader_seen = true,
         Hook::ConfigChanged if !uniter.started => uniter.queued = Some(Hook::Start),
         Hook::Start => {
+            uniter.rebooted = false;
             uniter.started = true;
             uniter.update_status_at = Some(next_update_status(name, interval, now));
             if unit.workload.message == INSTALLING && unit.workload.current == Status::Maintenance {
@@ -132,12 +176,48 @@ pub fn finish(model: &mut Model, name: &UnitName, hook: &Hook, succeeded: bool, 
             }
         }
         Hook::UpdateStatus => uniter.update_status_at = Some(next_update_status(name, interval, now)),
+        Hook::UpgradeCharm => uniter.queued = Some(Hook::ConfigChanged),
+        Hook::Stop => {
+            uniter.stopped = true;
+            uniter.queued = None;
+        }
+        Hook::Remove => {
+            uniter.removed = true;
+            unit.workload = StatusInfo::new(Status::Terminated, "");
+        }
+        Hook::StorageAttached(id) => {
+            uniter.storage_seen.insert(id.clone());
+        }
+        Hook::StorageDetaching(id) => {
+            uniter.storage_seen.remove(id);
+            unit.storage.remove(id);
+            model.storage.remove(id);
+        }
+        Hook::Relation(hook) if hook.kind == RelationKind::Broken => leave(model, name, hook.relation),
         Hook::Relation(hook) if hook.kind == RelationKind::Joined => {
             let mut changed = hook.clone();
             changed.kind = RelationKind::Changed;
             uniter.queued = Some(Hook::Relation(changed));
         }
         _ => {}
+    }
+}
+
+/// The unit's part in a relation is over.
+fn leave(model: &mut Model, name: &UnitName, id: u32) {
+    let Some(relation) = model.relations.get_mut(&id) else { return };
+    relation.leave_scope(name);
+    let (removed, key) = (relation.life != Life::Alive, relation.key());
+    if let Some(unit) = model.units.get_mut(name) {
+        unit.uniter.relations.remove(&id);
+        // Made again, such a relation brings 4.0 agents `created` and nothing more, until they start anew.
+        if removed && model.release == Release::V4 {
+            unit.uniter.deaf_to.insert(key);
+        }
+        unit.removal_due = Moment::now().plus_millis(SCOPE_GRACE);
+    }
+    if !removed && model.losses.contains("departed") {
+        model.make_ghost(id, name);
     }
 }
 

@@ -13,6 +13,10 @@ pub struct Machine {
     pub address: Ipv4Addr,
     pub base: (String, String),
     pub life: Life,
+    /// Made by `juju add-machine`: stays when its last unit goes.
+    pub keep: bool,
+    /// Tells one boot from the next, as its agent reports it.
+    pub boot: Option<String>,
     /// `juju-status`: the agent.
     pub agent: StatusInfo,
     /// `machine-status`: the instance.

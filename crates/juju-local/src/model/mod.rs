@@ -4,20 +4,24 @@
 mod application;
 mod machine;
 mod relation;
+mod removal;
 mod secret;
 mod status;
+mod storage;
 mod task;
 mod unit;
 
 pub use application::Application;
 pub use machine::Machine;
 pub use relation::{Bag, Candidate, Relation, Side, overlay};
+pub use removal::Gone;
 pub use secret::{Owner, Revision, Secret, new_secret_id, parse_secret_uri};
 pub use status::{Status, StatusInfo};
+pub use storage::Storage;
 pub use task::{EXEC, Operation, Receiver, Task, TaskState};
 pub use unit::{Failure, Hook, OpenPort, RelationHook, RelationKind, Running, SecretHook, Unit};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -50,6 +54,20 @@ impl Life {
     }
 }
 
+/// Which line of Juju is imitated; it decides how things are removed, and some words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Release {
+    V3,
+    V4,
+}
+
+impl Release {
+    /// The release that a version belongs to.
+    pub fn of(version: &str) -> Release {
+        if version.starts_with("3.") { Release::V3 } else { Release::V4 }
+    }
+}
+
 /// Numbers that are never given out twice.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Counters {
@@ -61,6 +79,7 @@ pub struct Counters {
     pub unit: BTreeMap<String, u32>,
     /// Charm name → next local revision.
     pub revision: BTreeMap<String, u32>,
+    pub storage: u32,
     /// Last part of the next machine's address.
     pub address: u8,
 }
@@ -71,6 +90,7 @@ pub struct Model {
     pub uuid: String,
     pub controller_uuid: String,
     pub version: String,
+    pub release: Release,
     pub created: Moment,
     /// Release of Slurm in the pool of its machines.
     pub slurm: String,
@@ -83,6 +103,9 @@ pub struct Model {
     pub units: BTreeMap<UnitName, Unit>,
     pub relations: BTreeMap<u32, Relation>,
     pub secrets: BTreeMap<String, Secret>,
+    pub storage: BTreeMap<String, Storage>,
+    /// Events that this model loses, beyond those that its release always loses.
+    pub losses: BTreeSet<String>,
     pub operations: BTreeMap<u64, Operation>,
     pub tasks: BTreeMap<u64, Task>,
 }
@@ -94,6 +117,7 @@ impl Model {
             uuid: uuid.to_owned(),
             controller_uuid: controller_uuid.to_owned(),
             version: VERSION.to_owned(),
+            release: Release::V4,
             created: Moment::now(),
             slurm: slurm.to_owned(),
             config: BTreeMap::new(),
@@ -104,6 +128,8 @@ impl Model {
             units: BTreeMap::new(),
             relations: BTreeMap::new(),
             secrets: BTreeMap::new(),
+            storage: BTreeMap::new(),
+            losses: BTreeSet::new(),
             operations: BTreeMap::new(),
             tasks: BTreeMap::new(),
         }

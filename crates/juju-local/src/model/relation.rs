@@ -61,6 +61,13 @@ pub struct Relation {
     pub application_bags: BTreeMap<String, Bag>,
     /// Units in scope and their bags.
     pub unit_bags: BTreeMap<UnitName, Bag>,
+    /// Bags of units that left; they can be read as long as the relation exists.
+    pub archived_bags: BTreeMap<UnitName, Bag>,
+    /// When the removal job looks next.
+    pub removal_due: Moment,
+    pub forced: bool,
+    /// When the last unit left scope.
+    pub emptied: Option<Moment>,
 }
 
 impl Relation {
@@ -82,6 +89,20 @@ impl Relation {
             true => Scope::Container,
             false => Scope::Global,
         }
+    }
+
+    /// A unit is no longer part of the relation.
+    pub fn leave_scope(&mut self, unit: &UnitName) {
+        if let Some(bag) = self.unit_bags.remove(unit) {
+            self.archived_bags.insert(unit.clone(), bag);
+        }
+        if self.unit_bags.is_empty() {
+            self.emptied = Some(Moment::now());
+        }
+    }
+
+    pub fn unit_bag(&self, unit: &str) -> Option<&Bag> {
+        self.unit_bags.get(unit).or_else(|| self.archived_bags.get(unit))
     }
 
     /// Units that `unit` is to hear of, in the order it hears of them.
@@ -165,6 +186,10 @@ impl Model {
             created: Moment::now(),
             application_bags,
             unit_bags: BTreeMap::new(),
+            archived_bags: BTreeMap::new(),
+            removal_due: Moment(0),
+            forced: false,
+            emptied: None,
         };
         self.relations.insert(id, relation);
         id

@@ -53,6 +53,12 @@ pub struct Secret {
     pub consumers: BTreeMap<UnitName, Consumer>,
     /// Revisions whose removal the owner was asked for.
     pub removal_announced: Vec<u32>,
+    /// When the newest revision is too old, and when that was last said.
+    pub expires: Option<Moment>,
+    pub expiry_said: Option<Moment>,
+    /// `never`, `hourly` …, and when the next rotation is due.
+    pub rotate: String,
+    pub rotates: Option<Moment>,
 }
 
 impl Secret {
@@ -69,6 +75,30 @@ impl Secret {
             .filter(|revision| *revision != self.latest && !read(*revision))
             .filter(|revision| !self.removal_announced.contains(revision))
             .collect()
+    }
+}
+
+impl Secret {
+    /// Said once when the time has come, and again every five minutes until the revision is gone.
+    pub fn expiry_due(&self, now: Moment) -> bool {
+        const AGAIN_MILLIS: u64 = 300_000;
+        let expired = self.expires.is_some_and(|at| at <= now);
+        expired && self.expiry_said.is_none_or(|said| said.plus_millis(AGAIN_MILLIS) <= now)
+    }
+
+    /// The time of the next rotation, counted from now.
+    pub fn next_rotation(policy: &str, now: Moment) -> Option<Moment> {
+        const DAY: u64 = 86_400_000;
+        let pause = match policy {
+            "hourly" => 3_600_000,
+            "daily" => DAY,
+            "weekly" => 7 * DAY,
+            "monthly" => 30 * DAY,
+            "quarterly" => 91 * DAY,
+            "yearly" => 365 * DAY,
+            _ => return None,
+        };
+        Some(now.plus_millis(pause))
     }
 }
 

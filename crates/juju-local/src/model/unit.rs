@@ -1,6 +1,6 @@
 //! A unit: what Juju shows of it, and what its agent remembers between hooks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,11 @@ pub struct Unit {
     pub workload_version: String,
     pub ports: Vec<OpenPort>,
     pub state: BTreeMap<String, String>,
+    /// Storage instances attached to it.
+    pub storage: BTreeSet<String>,
+    /// When the removal job looks next, once it is Dying.
+    pub removal_due: Moment,
+    pub forced: bool,
     pub uniter: Uniter,
 }
 
@@ -48,6 +53,14 @@ pub struct Uniter {
     pub charm: Option<String>,
     pub installed: bool,
     pub started: bool,
+    pub stopped: bool,
+    pub removed: bool,
+    /// The machine was rebooted: `start` runs again.
+    pub rebooted: bool,
+    /// Storage whose attached hook has run.
+    pub storage_seen: BTreeSet<String>,
+    /// Relations that 4.0 does not deliver after they were removed and made again; forgotten when the agent starts anew.
+    pub deaf_to: BTreeSet<String>,
     /// What runs now. Found here by a daemon that was killed, it is taken for failed.
     pub running: Option<Running>,
     /// A hook that follows the one just done before anything else of its kind: `start`, or `changed` after `joined`.
@@ -66,6 +79,10 @@ pub struct Member {
     pub application_seen: u64,
     /// Remote units that joined, and the version of their bag that was seen.
     pub units_seen: BTreeMap<UnitName, u64>,
+    /// Units that are gone without this agent being told.
+    pub ghosts: BTreeSet<UnitName>,
+    /// The agent was started anew since: it has forgotten that this is a peer relation, and the other side's name.
+    pub forgotten: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -89,9 +106,14 @@ pub enum Hook {
     LeaderElected,
     ConfigChanged,
     Start,
+    Stop,
+    Remove,
+    UpgradeCharm,
     UpdateStatus,
     Relation(RelationHook),
     Secret(SecretHook),
+    StorageAttached(String),
+    StorageDetaching(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +121,8 @@ pub enum RelationKind {
     Created,
     Joined,
     Changed,
+    Departed,
+    Broken,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,12 +132,21 @@ pub struct RelationHook {
     pub endpoint: String,
     pub remote_application: String,
     pub remote_unit: Option<UnitName>,
+    /// Who leaves; only in `departed`.
+    pub departing: Option<UnitName>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SecretHook {
     Changed { id: String, label: String },
     Remove { id: String, label: String, revision: u32 },
+    Expired { id: String, label: String, revision: u32 },
+    Rotate { id: String, label: String },
+}
+
+/// `data` of `data/0`.
+fn storage_name(id: &str) -> &str {
+    id.split('/').next().unwrap_or(id)
 }
 
 impl Hook {
@@ -123,7 +156,14 @@ impl Hook {
             Hook::LeaderElected => "leader-elected".to_owned(),
             Hook::ConfigChanged => "config-changed".to_owned(),
             Hook::Start => "start".to_owned(),
+            Hook::Stop => "stop".to_owned(),
+            Hook::Remove => "remove".to_owned(),
+            Hook::UpgradeCharm => "upgrade-charm".to_owned(),
             Hook::UpdateStatus => "update-status".to_owned(),
+            Hook::StorageAttached(id) => format!("{}-storage-attached", storage_name(id)),
+            Hook::StorageDetaching(id) => format!("{}-storage-detaching", storage_name(id)),
+            Hook::Secret(SecretHook::Expired { .. }) => "secret-expired".to_owned(),
+            Hook::Secret(SecretHook::Rotate { .. }) => "secret-rotate".to_owned(),
             Hook::Secret(SecretHook::Changed { .. }) => "secret-changed".to_owned(),
             Hook::Secret(SecretHook::Remove { .. }) => "secret-remove".to_owned(),
             Hook::Relation(hook) => {
@@ -131,6 +171,8 @@ impl Hook {
                     RelationKind::Created => "created",
                     RelationKind::Joined => "joined",
                     RelationKind::Changed => "changed",
+                    RelationKind::Departed => "departed",
+                    RelationKind::Broken => "broken",
                 };
                 format!("{}-relation-{kind}", hook.endpoint)
             }

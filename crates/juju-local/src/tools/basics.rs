@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Answer, Definition, LogLine, Refusal, Scene, failed, usage};
 use crate::flags::{Flag, Parsed, switch, value};
+use crate::hooks::Reboot;
 use crate::model::{Life, Model, Status, StatusInfo};
 
 const FORMAT: &[Flag] = &[value(&["format"]), value(&["o", "output"])];
@@ -68,7 +69,9 @@ fn status_get(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal>
     parsed.at_most(0)?;
     let (with_data, smart) = (parsed.has("include-data"), parsed.get("format").is_none_or(|name| name == "smart"));
     let own = scene.model.units.get(&scene.context.unit).map(|unit| unit.workload.clone());
-    let Some(own) = own else { return failed("unit not found") };
+    let Some(own) = own.or_else(|| scene.context.status.clone()) else {
+        return failed("connection is shutdown before send");
+    };
     if !parsed.has("application") {
         let status = scene.context.status.get_or_insert(own);
         return Ok(Answer::Value(match smart && !with_data {
@@ -191,9 +194,11 @@ fn goal_units(model: &Model, application: &str) -> Map<String, Value> {
         .collect()
 }
 
-fn juju_reboot(scene: &mut Scene<'_>, _: &Parsed) -> Result<Answer, Refusal> {
+fn juju_reboot(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal> {
+    parsed.at_most(0)?;
     if scene.context.task.is_some() {
         return failed("juju-reboot is not supported when running an action.");
     }
-    failed("juju-local does not reboot machines for a charm yet")
+    scene.context.reboot = Some(if parsed.has("now") { Reboot::Now } else { Reboot::Afterwards });
+    Ok(Answer::Nothing)
 }

@@ -187,6 +187,12 @@ pub fn run(scene: &mut Scene<'_>, tool: &str, arguments: &[String]) -> Reply {
     let Some(definition) = definition(tool) else {
         return Reply::error(1, &format!("bad request: unknown command: {tool}"));
     };
+    // The unit is gone: the agent still knows what it has read, and has nobody left to ask.
+    let asks_controller =
+        tool.starts_with("secret-") || matches!(tool, "goal-state" | "resource-get" | "credential-get");
+    if scene.context.orphaned && asks_controller {
+        return Reply::error(1, "connection is shutdown before send");
+    }
     match answer(scene, &definition, arguments) {
         Ok((stdout, output)) => Reply { stdout, output, ..Reply::default() },
         Err(Refusal::Usage(message)) => Reply::error(2, &message),

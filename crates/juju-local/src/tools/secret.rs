@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::relation;
 use super::{Answer, Definition, Refusal, Scene, failed, usage};
+use crate::clock::Moment;
 use crate::flags::{Flag, Parsed, switch, value};
 use crate::hooks::PendingSecret;
 use crate::model::{Owner, new_secret_id, parse_secret_uri};
@@ -92,15 +93,20 @@ fn content(scene: &Scene<'_>, parsed: &Parsed, arguments: &[String]) -> Result<B
     Ok(content)
 }
 
+/// A point in time, or a duration from now.
+fn expiry(text: &str) -> Option<Moment> {
+    if let Some(millis) = crate::settings::duration(text) {
+        return Some(Moment::now().plus_millis(millis));
+    }
+    Moment::parse(text)
+}
+
 fn check_policies(parsed: &Parsed) -> Result<(), Refusal> {
     if let Some(policy) = parsed.get("rotate").filter(|policy| !ROTATE.contains(policy)) {
         return usage(format!("rotate policy \"{policy}\" not valid"));
     }
-    if let Some(expire) = parsed.get("expire") {
-        let is_time = expire.len() >= 19 && expire.as_bytes().get(4) == Some(&b'-') && expire.contains(':');
-        if !is_time && crate::settings::duration(expire).is_none() {
-            return usage(format!("expire time or duration \"{expire}\" not valid"));
-        }
+    if let Some(expire) = parsed.get("expire").filter(|text| expiry(text).is_none()) {
+        return usage(format!("expire time or duration \"{expire}\" not valid"));
     }
     Ok(())
 }
@@ -126,7 +132,10 @@ fn secret_add(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal>
     }
     let id = new_secret_id().map_err(|error| Refusal::Failed(error.to_string()))?;
     let description = parsed.get("description").unwrap_or_default().to_owned();
-    scene.context.secrets.push(PendingSecret::Add { id: id.clone(), unit_owned, label, description, content });
+    let expires = parsed.get("expire").and_then(expiry);
+    let rotate = parsed.get("rotate").unwrap_or("never").to_owned();
+    let fresh = PendingSecret::Add { id: id.clone(), unit_owned, label, description, content, expires, rotate };
+    scene.context.secrets.push(fresh);
     Ok(Answer::Text(format!("{}\n", scene.model.secret_uri(&id))))
 }
 
@@ -146,7 +155,9 @@ fn secret_set(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal>
     let content = if given { Some(content(scene, parsed, arguments)?) } else { None };
     let label = parsed.get("label").map(str::to_owned);
     let description = parsed.get("description").map(str::to_owned);
-    scene.context.secrets.push(PendingSecret::Set { id, label, description, content });
+    let expires = parsed.get("expire").and_then(expiry);
+    let rotate = parsed.get("rotate").map(str::to_owned);
+    scene.context.secrets.push(PendingSecret::Set { id, label, description, content, expires, rotate });
     Ok(Answer::Nothing)
 }
 
@@ -309,7 +320,13 @@ fn secret_info_get(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Ref
             json!(if matches!(secret.owner, Owner::Unit(_)) { "unit" } else { "application" }),
         );
         put_text(&mut info, "description", &secret.description);
-        info.insert("rotation".to_owned(), json!("never"));
+        info.insert("rotation".to_owned(), json!(secret.rotate));
+        if let Some(at) = secret.expires {
+            info.insert("expiry".to_owned(), json!(at.rfc3339()));
+        }
+        if let Some(at) = secret.rotates {
+            info.insert("rotates".to_owned(), json!(at.rfc3339()));
+        }
         let access: Vec<Value> = secret
             .grants
             .iter()

@@ -1,4 +1,4 @@
-//! State of the unit, addresses, and the tools for things that juju-local has none of (resources, credentials, storage).
+//! State of the unit, addresses, storage, and the tools for things that juju-local has none of (resources, credentials).
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::arguments::{map_from_file, pairs, relation};
 use super::{Answer, Definition, Refusal, Scene, failed, usage};
 use crate::flags::{Flag, Parsed, switch, value};
+use crate::model::{Hook, Running, Storage};
 
 const FORMAT: &[Flag] = &[value(&["format"]), value(&["o", "output"])];
 const LONGEST_VALUE: usize = 65_536;
@@ -158,15 +159,36 @@ fn credential_get(_: &mut Scene<'_>, _: &Parsed) -> Result<Answer, Refusal> {
     failed("cannot access cloud credentials: permission denied")
 }
 
-fn storage_list(_: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal> {
-    parsed.at_most(1)?;
-    Ok(Answer::Value(json!([])))
+/// Storage of this unit.
+fn own_storage<'a>(scene: &'a Scene<'_>) -> impl Iterator<Item = &'a Storage> {
+    scene.model.storage.values().filter(|storage| storage.unit == scene.context.unit)
 }
 
-fn storage_get(_: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal> {
-    match parsed.get("s") {
-        None => usage("no storage instance specified"),
-        Some(id) => usage(format!("invalid value \"{id}\" for option -s: storage instance \"{id}\" not found")),
+fn storage_list(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal> {
+    parsed.at_most(1)?;
+    let wanted = parsed.arguments.first().map(|name| format!("{name}/"));
+    let fits = |id: &&String| wanted.as_ref().is_none_or(|prefix| id.starts_with(prefix));
+    let ids: Vec<String> = own_storage(scene).map(|storage| &storage.id).filter(fits).cloned().collect();
+    Ok(Answer::Value(json!(ids)))
+}
+
+fn storage_get(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal> {
+    let of_hook = match &scene.context.running {
+        Running::Hook(Hook::StorageAttached(id) | Hook::StorageDetaching(id)) => Some(id.clone()),
+        _ => None,
+    };
+    let Some(id) = parsed.get("s").map(str::to_owned).or(of_hook) else {
+        return usage("no storage instance specified");
+    };
+    let Some(storage) = own_storage(scene).find(|storage| storage.id == id) else {
+        return usage(format!("invalid value \"{id}\" for option -s: storage instance \"{id}\" not found"));
+    };
+    parsed.at_most(1)?;
+    match parsed.arguments.first().map(String::as_str) {
+        None => Ok(Answer::Value(json!({"kind": "filesystem", "location": storage.location}))),
+        Some("kind") => Ok(Answer::Value(json!("filesystem"))),
+        Some("location") => Ok(Answer::Value(json!(storage.location))),
+        Some(other) => failed(format!("invalid storage attribute \"{other}\"")),
     }
 }
 

@@ -101,7 +101,7 @@ pub(super) fn deploy(state: &mut State, request: Deploy) -> Response {
 }
 
 /// The revision is used up even if the deployment is refused later.
-fn next_revision(state: &mut State, charm: &str) -> u32 {
+pub(super) fn next_revision(state: &mut State, charm: &str) -> u32 {
     let counter = state.model.counters.revision.entry(charm.to_owned()).or_insert(0);
     let revision = *counter;
     *counter += 1;
@@ -188,9 +188,13 @@ fn place_units(state: &mut State, application: &str, count: u32, to: &[String]) 
             workload_version: String::new(),
             ports: Vec::new(),
             state: Default::default(),
+            storage: Default::default(),
+            removal_due: Moment(0),
+            forced: false,
             uniter: Default::default(),
         };
-        state.model.units.insert(name, unit);
+        state.model.units.insert(name.clone(), unit);
+        state.model.attach_storage(&name);
     }
     Ok(())
 }

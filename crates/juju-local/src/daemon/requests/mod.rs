@@ -2,7 +2,9 @@
 
 mod config;
 mod deploy;
+mod refresh;
 mod relate;
+mod remove;
 mod show;
 mod tasks;
 
@@ -14,6 +16,7 @@ use super::{Shared, State};
 use crate::clock::Moment;
 use crate::hooks;
 use crate::machine::Machine;
+use crate::model::{Status, StatusInfo};
 use crate::names::UnitName;
 use crate::wire::{Failure, Request, Response};
 
@@ -46,6 +49,21 @@ pub(super) fn answer(shared: &Arc<Shared>, request: Request) -> Response {
         Request::ShowOperation { id } => tasks::show_operation(&shared.lock(), id),
         Request::Operations => Ok(tasks::operations(&shared.lock())),
         Request::Resolved { unit, retry } => shared.update(|state| resolved(state, &unit, retry)),
+        Request::RemoveUnit { units, force } => shared.update(|state| remove::units(state, &units, force)),
+        Request::RemoveApplication { applications, force } => {
+            shared.update(|state| remove::applications(state, &applications, force))
+        }
+        Request::RemoveRelation { words, force } => shared.update(|state| remove::relation(state, &words, force)),
+        Request::RemoveMachine { machines, force } => shared.update(|state| remove::machines(state, &machines, force)),
+        Request::Refresh { application, path, config } => {
+            shared.update(|state| refresh::refresh(state, &application, &path, &config))
+        }
+        Request::Lose { events } => shared.update(|state| lose(state, &events)),
+        Request::Power { machine, on } => shared.update(|state| power(state, &machine, on)),
+        Request::DestroyInOrder => shared.update(|state| {
+            state.model.remove_everything(false);
+            Ok(Value::Null)
+        }),
         Request::Locate { target } => locate(&shared.lock(), &target),
         Request::Destroy => destroy(shared),
     }
@@ -61,6 +79,31 @@ fn resolved(state: &mut State, unit: &str, retry: bool) -> Response {
             Err(Failure::new(format!("resolving unit: checking unit \"{uuid}\" status: unit is not in error state")))
         }
     }
+}
+
+/// Events that can be lost on purpose, beyond those that the release always loses.
+const LOSSES: &[&str] = &["departed", "grant", "secret-content"];
+
+fn lose(state: &mut State, events: &[String]) -> Response {
+    let unknown = events.iter().find(|event| !LOSSES.contains(&event.as_str()) && *event != "nothing");
+    if let Some(event) = unknown {
+        let known = LOSSES.join(", ");
+        return Err(Failure { code: 2, ..Failure::new(format!("{event:?} cannot be lost: {known} or nothing can")) });
+    }
+    state.model.losses = events.iter().filter(|event| *event != "nothing").cloned().collect();
+    Ok(json!(state.model.losses))
+}
+
+/// Shows in the status that a machine was switched on or off.
+fn power(state: &mut State, machine: &str, on: bool) -> Response {
+    let Some(record) = state.model.machines.get_mut(machine) else {
+        return Err(Failure::new(format!("machine {machine} not found")));
+    };
+    record.instance = match on {
+        true => StatusInfo::new(Status::Running, "Running"),
+        false => StatusInfo::new(Status::Stopped, "Stopped"),
+    };
+    Ok(Value::Null)
 }
 
 /// Where a unit or machine lives on this host.

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use crate::charm::Scope;
 use crate::daemon::State;
-use crate::model::{Candidate, Life};
+use crate::model::Candidate;
 use crate::wire::{Failure, Response};
 
 pub(super) fn integrate(state: &mut State, one: &str, other: &str) -> Response {
@@ -19,15 +18,14 @@ pub(super) fn integrate(state: &mut State, one: &str, other: &str) -> Response {
         return Err(relating(format!("ambiguous relation: \"{one} {other}\" could refer to {}", listed.join("; "))));
     }
     let Some(Candidate(left, right)) = candidates.pop() else { return Ok(Value::Null) };
-    let exists = state.model.relations.values().any(|relation| {
-        relation.life == Life::Alive && relation.sides.contains(&left) && relation.sides.contains(&right)
-    });
+    let exists = state
+        .model
+        .relations
+        .values()
+        .any(|relation| relation.sides.contains(&left) && relation.sides.contains(&right));
     if exists {
         let pair = format!("{} {}", left.label(), right.label());
         return Err(adding(format!("cannot add relation \"{one}\", \"{other}\": relation {pair}: already exists")));
-    }
-    if left.endpoint.scope == Scope::Container || right.endpoint.scope == Scope::Container {
-        return Err(adding("juju-local does not do relations of container scope yet".to_owned()));
     }
     state.model.add_relation(vec![left, right]);
     Ok(Value::Null)
