@@ -50,7 +50,7 @@ impl StorageDefinition {
     }
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Metadata {
     pub name: String,
     pub subordinate: bool,

@@ -2,7 +2,6 @@
 
 use super::State;
 use crate::charm::Scope;
-use crate::clock::Moment;
 use crate::hooks::seeded;
 use crate::model::{Bag, Life, Model, Status, StatusInfo, Unit};
 use crate::names::UnitName;
@@ -62,21 +61,9 @@ fn make_one(state: &mut State, application: &str, principal: &UnitName) {
     let counter = state.model.counters.unit.entry(application.to_owned()).or_insert(0);
     let name = UnitName::new(application, *counter);
     *counter += 1;
-    let unit = Unit {
-        name: name.clone(),
-        machine,
-        principal: Some(principal.clone()),
-        life: Life::Alive,
-        agent: StatusInfo::new(Status::Allocating, ""),
-        workload: StatusInfo::new(Status::Waiting, "agent initialising"),
-        workload_version: String::new(),
-        ports: Vec::new(),
-        state: Default::default(),
-        storage: Default::default(),
-        removal_due: Moment(0),
-        forced: false,
-        uniter: Default::default(),
-    };
+    let mut unit = Unit::new(name.clone(), &machine);
+    unit.principal = Some(principal.clone());
+    unit.workload = StatusInfo::new(Status::Waiting, "agent initialising");
     state.model.units.insert(name.clone(), unit);
     state.model.attach_storage(&name);
     state.dirty = true;

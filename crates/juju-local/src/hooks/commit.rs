@@ -2,11 +2,21 @@
 
 use super::context::{Context, PendingSecret};
 use crate::clock::Moment;
-use crate::model::{Model, Owner, Revision, Secret, overlay};
+use crate::model::{Model, Owner, Release, Revision, Secret, overlay};
 
-/// Writes the context's changes into the model. As in Juju 4.0.9 this is not atomic: refused secrets keep what came before
-/// them, refused ports and storage keep nothing.
+/// Writes the context's changes into the model, or refuses them. 3.6 takes all or nothing; in 4.0.9 refused secrets keep what
+/// came before them, refused ports and storage keep nothing.
 pub fn commit(model: &mut Model, context: &Context) -> Result<(), String> {
+    if model.release == Release::V4 {
+        return write(model, context);
+    }
+    let mut changed = model.clone();
+    write(&mut changed, context)?;
+    *model = changed;
+    Ok(())
+}
+
+fn write(model: &mut Model, context: &Context) -> Result<(), String> {
     check(model, context)?;
     for (relation, changes) in &context.unit_changes {
         if let Some(bag) = model.relations.get_mut(relation).and_then(|record| record.unit_bags.get_mut(&context.unit))

@@ -7,6 +7,10 @@ mod environment;
 mod schedule;
 mod steps;
 mod teardown;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod world;
 
 pub use commit::commit;
 pub use context::{Bags, Context, ContextRelation, PendingSecret, Reboot};

@@ -1,9 +1,10 @@
 //! What a unit does next. A pure function of the model, in the order Juju's own resolver looks.
 
 use super::teardown;
+use crate::charm::Scope;
 use crate::clock::Moment;
 use crate::model::{
-    Hook, Life, Model, Receiver, Relation, RelationHook, RelationKind, Running, SecretHook, TaskState, Unit,
+    Hook, Life, Model, Receiver, Relation, RelationHook, RelationKind, Release, Running, SecretHook, TaskState, Unit,
 };
 use crate::names::UnitName;
 
@@ -73,7 +74,11 @@ pub(super) fn relation_hook(relation: &Relation, unit: &Unit, kind: RelationKind
 }
 
 fn elected(model: &Model, unit: &Unit) -> Option<Hook> {
-    (model.is_leader(&unit.name) && !unit.uniter.leader_seen).then_some(Hook::LeaderElected)
+    let leads = model.is_leader(&unit.name);
+    if model.release == Release::V3 && !leads && !unit.uniter.leader_settings_seen {
+        return Some(Hook::LeaderSettingsChanged);
+    }
+    (leads && !unit.uniter.leader_seen).then_some(Hook::LeaderElected)
 }
 
 fn secret(model: &Model, unit: &Unit, now: Moment) -> Option<Hook> {
@@ -126,10 +131,12 @@ fn relation(model: &Model, unit: &Unit) -> Option<Hook> {
     }
     let mut relations: Vec<&Relation> = model.relations_of(unit.name.application()).collect();
     relations.sort_by_key(|relation| (relation.is_peer(), relation.id));
-    relations.into_iter().find_map(|relation| teardown::left(model, relation, unit).or_else(|| change(relation, unit)))
+    relations
+        .into_iter()
+        .find_map(|relation| teardown::left(model, relation, unit).or_else(|| change(model, relation, unit)))
 }
 
-fn change(relation: &Relation, unit: &Unit) -> Option<Hook> {
+fn change(model: &Model, relation: &Relation, unit: &Unit) -> Option<Hook> {
     let member = unit.uniter.relations.get(&relation.id)?;
     if relation.life != Life::Alive || unit.uniter.deaf_to.contains(&relation.key()) {
         return None;
@@ -139,14 +146,20 @@ fn change(relation: &Relation, unit: &Unit) -> Option<Hook> {
     if bag.version > member.application_seen {
         return Some(relation_hook(relation, unit, RelationKind::Changed, None));
     }
-    let joined = relation.counterparts(&unit.name).find(|(other, _)| !member.units_seen.contains_key(*other));
-    if let Some((other, _)) = joined {
+    let others = || relation.counterparts(&unit.name).filter(|(other, _)| is_visible(model, relation, unit, other));
+    if let Some((other, _)) = others().find(|(other, _)| !member.units_seen.contains_key(*other)) {
         return Some(relation_hook(relation, unit, RelationKind::Joined, Some(other)));
     }
-    let changed = relation
-        .counterparts(&unit.name)
-        .find(|(other, bag)| member.units_seen.get(*other).is_some_and(|seen| *seen < bag.version));
+    let changed = others().find(|(other, bag)| member.units_seen.get(*other).is_some_and(|seen| *seen < bag.version));
     changed.map(|(other, _)| relation_hook(relation, unit, RelationKind::Changed, Some(other)))
+}
+
+/// 3.6 keeps a relation of container scope between a subordinate and its own principal; 4.0 does not.
+fn is_visible(model: &Model, relation: &Relation, unit: &Unit, other: &UnitName) -> bool {
+    let contained = model.release == Release::V3 && relation.scope() == Scope::Container;
+    let principal_of = |name: &UnitName| model.units.get(name).and_then(|unit| unit.principal.clone());
+    let together = principal_of(&unit.name).as_ref() == Some(other) || principal_of(other).as_ref() == Some(&unit.name);
+    !teardown::is_gone(model, relation, other) && (!contained || together)
 }
 
 fn update_status(unit: &Unit, now: Moment) -> Option<Hook> {

@@ -166,6 +166,7 @@ pub fn finish(model: &mut Model, name: &UnitName, hook: &Hook, succeeded: bool, 
     match hook {
         Hook::Install => uniter.installed = true,
         Hook::LeaderElected => uniter.leader_seen = true,
+        Hook::LeaderSettingsChanged => uniter.leader_settings_seen = true,
         Hook::ConfigChanged if !uniter.started => uniter.queued = Some(Hook::Start),
         Hook::Start => {
             uniter.rebooted = false;

@@ -71,7 +71,7 @@ pub fn left(model: &Model, relation: &Relation, unit: &Unit) -> Option<Hook> {
 }
 
 /// 3.6 tells the others as soon as a unit is Dying, 4.x only when it has left scope.
-fn is_gone(model: &Model, relation: &Relation, other: &UnitName) -> bool {
+pub(super) fn is_gone(model: &Model, relation: &Relation, other: &UnitName) -> bool {
     let dying = model.units.get(other).is_none_or(|unit| unit.life != Life::Alive);
     !relation.unit_bags.contains_key(other) || (model.release == Release::V3 && dying)
 }

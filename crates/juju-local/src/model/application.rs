@@ -33,6 +33,26 @@ pub struct Application {
 }
 
 impl Application {
+    #[cfg(test)]
+    pub fn new(name: &str) -> Self {
+        Application {
+            name: name.to_owned(),
+            charm: String::new(),
+            base: ("ubuntu".to_owned(), "24.04".to_owned()),
+            life: Life::Alive,
+            exposed: false,
+            trusted: false,
+            config: BTreeMap::new(),
+            config_version: 0,
+            leader: None,
+            lease_until: Moment(0),
+            status: None,
+            version: String::new(),
+            constraints: BTreeMap::new(),
+            created: Moment(0),
+        }
+    }
+
     /// Every option with its value: set, or default, or null.
     pub fn effective_config(&self, charm: &Charm) -> BTreeMap<String, Value> {
         charm

@@ -24,3 +24,23 @@ pub struct Machine {
     /// What its agent shows when it connects.
     pub password: String,
 }
+
+#[cfg(test)]
+impl Machine {
+    /// A machine that exists only in a test's model.
+    pub fn new(id: &str) -> Self {
+        use super::Status;
+        Machine {
+            id: id.to_owned(),
+            hostname: format!("test-{id}"),
+            address: Ipv4Addr::LOCALHOST,
+            base: ("ubuntu".to_owned(), "24.04".to_owned()),
+            life: Life::Alive,
+            keep: false,
+            boot: None,
+            agent: StatusInfo::new(Status::Started, ""),
+            instance: StatusInfo::new(Status::Running, ""),
+            password: String::new(),
+        }
+    }
+}

@@ -129,7 +129,10 @@ pub fn parse_secret_uri(text: &str) -> Result<String, String> {
 
 impl Model {
     pub fn secret_uri(&self, id: &str) -> String {
-        format!("secret://{}/{id}", self.uuid)
+        match self.release {
+            super::Release::V3 => format!("secret:{id}"),
+            super::Release::V4 => format!("secret://{}/{id}", self.uuid),
+        }
     }
 
     /// The owner, its leader for an application, may change a secret.

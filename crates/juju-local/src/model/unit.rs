@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Life, StatusInfo};
+use super::{Life, Status, StatusInfo};
 use crate::clock::Moment;
 use crate::names::UnitName;
 
@@ -46,6 +46,27 @@ pub struct Unit {
     pub uniter: Uniter,
 }
 
+impl Unit {
+    /// A unit that was just asked for.
+    pub fn new(name: UnitName, machine: &str) -> Self {
+        Unit {
+            name,
+            machine: machine.to_owned(),
+            principal: None,
+            life: Life::Alive,
+            agent: StatusInfo::new(Status::Allocating, ""),
+            workload: StatusInfo::new(Status::Waiting, "waiting for machine"),
+            workload_version: String::new(),
+            ports: Vec::new(),
+            state: BTreeMap::new(),
+            storage: BTreeSet::new(),
+            removal_due: Moment(0),
+            forced: false,
+            uniter: Uniter::default(),
+        }
+    }
+}
+
 /// What a unit's agent has done so far. Everything it still has to do follows from this and the model.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Uniter {
@@ -68,6 +89,7 @@ pub struct Uniter {
     pub failure: Option<Failure>,
     pub config_seen: Option<u64>,
     pub leader_seen: bool,
+    pub leader_settings_seen: bool,
     pub relations: BTreeMap<u32, Member>,
     pub update_status_at: Option<Moment>,
 }
@@ -104,6 +126,8 @@ pub enum Running {
 pub enum Hook {
     Install,
     LeaderElected,
+    /// Only in 3.6, on units that do not lead.
+    LeaderSettingsChanged,
     ConfigChanged,
     Start,
     Stop,
@@ -154,6 +178,7 @@ impl Hook {
         match self {
             Hook::Install => "install".to_owned(),
             Hook::LeaderElected => "leader-elected".to_owned(),
+            Hook::LeaderSettingsChanged => "leader-settings-changed".to_owned(),
             Hook::ConfigChanged => "config-changed".to_owned(),
             Hook::Start => "start".to_owned(),
             Hook::Stop => "stop".to_owned(),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::arguments::{map_from_file, pairs, relation};
 use super::{Answer, Definition, Refusal, Scene, failed, usage};
 use crate::flags::{Flag, Parsed, switch, value};
+use crate::model::{Life, Relation, Release};
 use crate::names::UnitName;
 
 const RELATION: &[Flag] = &[value(&["format"]), value(&["o", "output"]), value(&["r", "relation"]), switch(&["app"])];
@@ -39,10 +40,17 @@ fn relation_ids(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusa
         .keys()
         .filter_map(|id| scene.model.relations.get(id))
         .filter(|relation| relation.side_of(own).is_some_and(|side| side.endpoint.name == endpoint))
+        .filter(|relation| !is_hidden(scene, relation))
         .map(|relation| relation.label_for(own))
         .collect();
     labels.sort();
     Ok(Answer::Value(json!(labels)))
+}
+
+/// 3.6 leaves out a relation that is itself removed and has no members left.
+fn is_hidden(scene: &Scene<'_>, relation: &Relation) -> bool {
+    let empty = scene.context.members.get(&relation.id).is_none_or(Vec::is_empty);
+    scene.model.release == Release::V3 && relation.life != Life::Alive && !relation.is_peer() && empty
 }
 
 fn relation_list(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal> {
@@ -85,8 +93,10 @@ fn relation_get(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusa
     let id = relation(scene, parsed)?;
     let (entity, is_application) = target(scene, parsed)?;
     parsed.at_most(2)?;
-    let Some(bag) = scene.context.bag(scene.model, id, &entity) else {
+    let denied = scene.model.release == Release::V3 && is_denied(scene, id, &entity);
+    let Some(bag) = scene.context.bag(scene.model, id, &entity).filter(|_| !denied) else {
         return match is_application {
+            _ if scene.model.release == Release::V3 => failed("permission denied"),
             true => failed(format!("getting application \"{entity}\" not found")),
             false => failed("relation unit not found"),
         };
@@ -95,6 +105,15 @@ fn relation_get(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusa
         Some(key) => json!(bag.get(key)),
         None => json!(bag),
     }))
+}
+
+/// What 3.6 keeps from a unit on a relation with others: the bags of its own side, but its own.
+fn is_denied(scene: &mut Scene<'_>, relation: u32, entity: &str) -> bool {
+    let own = scene.context.unit.clone();
+    let peer = scene.model.relations.get(&relation).is_some_and(|record| record.is_peer());
+    let sibling = entity != own.as_str() && entity.split('/').next() == Some(own.application()) && entity.contains('/');
+    let own_application = entity == own.application() && !scene.context.leads(scene.model);
+    !peer && (sibling || own_application)
 }
 
 fn relation_set(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal> {

@@ -11,7 +11,7 @@ use super::{Answer, Definition, Refusal, Scene, failed, usage};
 use crate::clock::Moment;
 use crate::flags::{Flag, Parsed, switch, value};
 use crate::hooks::PendingSecret;
-use crate::model::{Owner, new_secret_id, parse_secret_uri};
+use crate::model::{Owner, Release, new_secret_id, parse_secret_uri};
 
 const CHANGE: &[Flag] = &[
     value(&["label"]),
@@ -147,8 +147,17 @@ fn named(parsed: &Parsed) -> Result<String, Refusal> {
     }
 }
 
+/// 3.6 refuses at once what 4.x refuses only at the commit.
+fn check_manager(scene: &Scene<'_>, id: &str) -> Result<(), Refusal> {
+    match scene.model.release == Release::V3 && !manages(scene, id) {
+        true => failed("this unit is not the leader"),
+        false => Ok(()),
+    }
+}
+
 fn secret_set(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal> {
     let id = named(parsed)?;
+    check_manager(scene, &id)?;
     check_policies(parsed)?;
     let arguments = &parsed.arguments[1..];
     let given = !arguments.is_empty() || parsed.get("file").is_some();
@@ -263,7 +272,10 @@ fn read(
         }
     }
     if !allowed {
-        return failed(format!("\"{unit}\" is not allowed to read this secret"));
+        return match scene.model.release {
+            Release::V3 => failed("permission denied"),
+            Release::V4 => failed(format!("\"{unit}\" is not allowed to read this secret")),
+        };
     }
     if let Some(content) = updated {
         return Ok(content);
@@ -410,6 +422,7 @@ fn secret_revoke(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refus
     } else {
         return usage("missing relation or application or unit");
     };
+    check_manager(scene, &id)?;
     scene.context.secrets.push(PendingSecret::Revoke { id, target });
     Ok(Answer::Nothing)
 }
@@ -421,6 +434,7 @@ fn secret_remove(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refus
         Some(Ok(revision)) => Some(revision),
         Some(Err(_)) => return usage(format!("revision \"{}\" not valid", parsed.get("revision").unwrap_or_default())),
     };
+    check_manager(scene, &id)?;
     scene.context.secrets.push(PendingSecret::Remove { id, revision });
     Ok(Answer::Nothing)
 }
