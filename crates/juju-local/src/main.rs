@@ -5,6 +5,7 @@ mod agent;
 mod charm;
 mod client;
 mod clock;
+mod constraints;
 mod daemon;
 mod flags;
 mod hooks;
@@ -17,6 +18,7 @@ mod paths;
 mod settings;
 mod tools;
 mod wire;
+mod yaml;
 
 use std::ffi::OsString;
 use std::path::Path;

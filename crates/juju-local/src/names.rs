@@ -93,6 +93,19 @@ pub fn check_model(name: &str) -> Result<(), String> {
     Err(format!("\"{name}\" is not a valid name: model names may only contain lowercase letters, digits and hyphens"))
 }
 
+/// The bare id of `secret:<id>`, `secret://<model>/<id>` or `<id>`; the error is Juju's sentence.
+pub fn parse_secret_uri(text: &str) -> Result<String, String> {
+    let id = match text.strip_prefix("secret://") {
+        Some(rest) => rest.rsplit('/').next().unwrap_or(rest),
+        None => text.strip_prefix("secret:").unwrap_or(text),
+    };
+    let valid = id.len() == 20 && id.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit());
+    match valid {
+        true => Ok(id.to_owned()),
+        false => Err(format!("secret URI \"{text}\" not valid")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +138,15 @@ mod tests {
         for text in ["", "-a", "a-", "a--b", "1a", "a_b", "a-1-b"] {
             assert!(check_application(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn all_forms_of_a_uri_are_one_secret() {
+        let id = "d4u0000000000000000g";
+        for text in [id.to_owned(), format!("secret:{id}"), format!("secret://some-uuid/{id}")] {
+            assert_eq!(parse_secret_uri(&text).unwrap(), id);
+        }
+        assert_eq!(parse_secret_uri("nonsense").unwrap_err(), "secret URI \"nonsense\" not valid");
     }
 
     #[test]

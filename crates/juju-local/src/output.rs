@@ -36,9 +36,43 @@ pub fn render(value: &Value, format: Format) -> String {
     }
 }
 
-/// Compact JSON; like Go, with `<`, `>` and `&` escaped.
+/// Compact JSON; like Go, with `<`, `>` and `&` escaped, and whole numbers without a point.
 pub fn json(value: &Value) -> String {
+    let mut value = value.clone();
+    shorten_numbers(&mut value);
     value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+fn shorten_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            #[expect(clippy::cast_possible_truncation, reason = "only whole numbers of modest size are cast")]
+            if let Some(float) =
+                number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0 && float.abs() < 1e15)
+            {
+                *value = Value::from(float as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(shorten_numbers),
+        Value::Object(map) => map.values_mut().for_each(shorten_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// A value as Go prints it with `%v`: `map[a:1 b:x]`, `[1 2]`. Nothing at all for null.
+pub fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => {
+            let mut entries: Vec<(&String, &Value)> = map.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            let entries: Vec<String> = entries.iter().map(|(key, value)| format!("{key}:{}", go_text(value))).collect();
+            format!("map[{}]", entries.join(" "))
+        }
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
 }
 
 fn smart(value: &Value) -> String {
@@ -202,6 +236,16 @@ mod tests {
     #[test]
     fn yaml_writes_lines_as_a_block() {
         assert_eq!(render(&json!({"k": "one\ntwo\n"}), Format::Yaml), "k: |\n  one\n  two\n");
+    }
+
+    #[test]
+    fn json_has_no_point_in_whole_numbers() {
+        assert_eq!(json(&json!({"a": [3e11, 1.5, 2]})), "{\"a\":[300000000000,1.5,2]}");
+    }
+
+    #[test]
+    fn go_prints_maps_and_lists_in_brackets() {
+        assert_eq!(go_text(&json!({"b": [1, "two"], "a": {"c": true}})), "map[a:map[c:true] b:[1 two]]");
     }
 
     #[test]

@@ -133,6 +133,8 @@ pub enum Request {
     Ping,
     /// The whole of `juju status --format json`.
     Status,
+    /// Who is related to whom, for the table of `juju status --relations`.
+    Integrations,
     Deploy(Deploy),
     AddUnit {
         application: String,
@@ -188,6 +190,47 @@ pub enum Request {
         id: u64,
     },
     Operations,
+    /// Tasks by their ids as given; those that are pending or running end.
+    CancelTasks {
+        ids: Vec<String>,
+    },
+    ShowApplication {
+        application: String,
+    },
+    Expose {
+        application: String,
+        exposed: bool,
+    },
+    Trust {
+        application: String,
+        trusted: bool,
+    },
+    /// Constraints of an application, or of the model.
+    Constraints {
+        application: Option<String>,
+    },
+    SetConstraints {
+        application: Option<String>,
+        constraints: BTreeMap<String, String>,
+    },
+    AddMachines {
+        count: u32,
+        base: Option<String>,
+    },
+    Spaces,
+    /// What a unit, machine or application was before; `kind` as `juju show-status-log --type` names it.
+    History {
+        entity: String,
+        kind: String,
+    },
+    Keys,
+    AddKeys {
+        keys: Vec<String>,
+    },
+    RemoveKeys {
+        ids: Vec<String>,
+    },
+    Secrets(SecretRequest),
     Resolved {
         unit: String,
         retry: bool,
@@ -233,6 +276,52 @@ pub enum Request {
     Destroy,
 }
 
+/// What a client asks about secrets. A secret is named by its URI, its id, or, if it belongs to the model, its name.
+#[derive(Serialize, Deserialize)]
+pub enum SecretRequest {
+    List {
+        owner: Option<String>,
+        revisions: bool,
+    },
+    Show {
+        secret: String,
+        reveal: bool,
+        revisions: bool,
+        revision: Option<u32>,
+    },
+    Add {
+        name: String,
+        description: String,
+        content: BTreeMap<String, String>,
+    },
+    Update {
+        secret: String,
+        name: Option<String>,
+        description: Option<String>,
+        auto_prune: bool,
+        content: Option<BTreeMap<String, String>>,
+    },
+    Grant {
+        secret: String,
+        applications: Vec<String>,
+    },
+    Revoke {
+        secret: String,
+        applications: Vec<String>,
+    },
+    Remove {
+        secret: String,
+        revision: Option<u32>,
+    },
+}
+
+// A request may carry the content of a secret, which no log is to show.
+impl std::fmt::Debug for SecretRequest {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("SecretRequest(..)")
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Deploy {
     /// Absolute path of the charm file.
@@ -246,6 +335,9 @@ pub struct Deploy {
     pub config: Vec<(String, String)>,
     pub constraints: BTreeMap<String, String>,
     pub trust: bool,
+    /// `--resource` and `--storage` as given: `name=…`.
+    pub resources: Vec<String>,
+    pub storage: Vec<String>,
 }
 
 /// Why a request was not carried out, for the client to print behind `ERROR`.

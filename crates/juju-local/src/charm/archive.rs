@@ -7,9 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use serde_json::Value;
 use zip::ZipArchive;
 
-use super::{Charm, config, metadata, schema};
+use super::{Assumption, Charm, assumes, config, metadata, schema};
 
 /// A charm file in memory.
 pub struct Archive {
@@ -37,6 +38,7 @@ impl Archive {
 fn read_charm(zip: &mut ZipArchive<Cursor<&Vec<u8>>>) -> Result<Charm, Refusal> {
     let metadata = text_of(zip, "metadata.yaml")?
         .ok_or_else(|| Refusal::Invalid("archive file \"metadata.yaml\" not found".to_owned()))?;
+    let (assumes, resources) = requirements(&metadata).map_err(Refusal::Invalid)?;
     let metadata = metadata::parse_metadata(&metadata).map_err(Refusal::Invalid)?;
     let options = match text_of(zip, "config.yaml")? {
         Some(text) => config::parse_options(&text).map_err(Refusal::Invalid)?,
@@ -63,7 +65,15 @@ fn read_charm(zip: &mut ZipArchive<Cursor<&Vec<u8>>>) -> Result<Charm, Refusal> 
     if !has_hooks {
         return Err(Refusal::Unfit(format!("invalid charm \"{}\": has no hooks nor dispatch file", metadata.name)));
     }
-    Ok(Charm { metadata, options, actions, bases })
+    Ok(Charm { metadata, options, actions, bases, assumes, resources })
+}
+
+/// What the charm asks for beyond a machine: features of Juju, and resources.
+fn requirements(metadata: &str) -> Result<(Vec<Assumption>, Vec<String>), String> {
+    let value = metadata::yaml_value(metadata)?;
+    let assumes = assumes::parse_assumes(value.get("assumes").unwrap_or(&Value::Null))?;
+    let resources = value.get("resources").and_then(Value::as_object).into_iter().flatten();
+    Ok((assumes, resources.map(|(name, _)| name.clone()).collect()))
 }
 
 fn text_of(zip: &mut ZipArchive<Cursor<&Vec<u8>>>, name: &str) -> Result<Option<String>, Refusal> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
 use super::metadata::yaml_value;
+use crate::names::parse_secret_uri;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OptionType {
@@ -51,7 +52,11 @@ impl ConfigOption {
     pub fn parse(&self, name: &str, text: &str) -> Result<Value, String> {
         let parsed = match self.kind {
             OptionType::String => Some(Value::from(text)),
-            OptionType::Secret => (text.is_empty() || text.starts_with("secret:")).then(|| Value::from(text)),
+            OptionType::Secret => {
+                let check = if text.is_empty() { Ok(String::new()) } else { parse_secret_uri(text) };
+                check.map_err(|error| format!("invalid secret URI for option \"{name}\": {error}"))?;
+                Some(Value::from(text))
+            }
             OptionType::Int => text.parse::<i64>().ok().map(Value::from),
             OptionType::Float => text.parse::<f64>().ok().and_then(shortest_number),
             OptionType::Boolean => match text {
@@ -134,6 +139,17 @@ mod tests {
             "option \"flag\" expected boolean, got \"yes\""
         );
         assert_eq!(option(OptionType::Float).parse("r", "x").unwrap_err(), "option \"r\" expected float, got \"x\"");
+    }
+
+    #[test]
+    fn a_secret_is_named_by_its_uri() {
+        let secret = option(OptionType::Secret);
+        assert!(secret.parse("key", "secret:d4u0000000000000000g").is_ok());
+        assert!(secret.parse("key", "").is_ok());
+        assert_eq!(
+            secret.parse("key", "nonsense").unwrap_err(),
+            "invalid secret URI for option \"key\": secret URI \"nonsense\" not valid"
+        );
     }
 
     #[test]

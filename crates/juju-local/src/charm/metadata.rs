@@ -60,7 +60,7 @@ pub struct Metadata {
 
 /// Parses YAML text into a JSON value; the error has Go's prefix.
 pub fn yaml_value(text: &str) -> Result<Value, String> {
-    serde_yaml::from_str::<Value>(text).map_err(|error| format!("yaml: {error}"))
+    crate::yaml::parse(text)
 }
 
 pub fn parse_metadata(text: &str) -> Result<Metadata, String> {

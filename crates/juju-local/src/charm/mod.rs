@@ -1,11 +1,13 @@
 //! Charms as Juju reads them: the archive, its metadata, options and actions. Nothing here knows a model or a machine.
 
 mod archive;
+mod assumes;
 mod config;
 mod metadata;
 mod schema;
 
 pub use archive::{Archive, Refusal, unpack};
+pub use assumes::{Assumption, unmet};
 pub use config::ConfigOption;
 pub use metadata::{Endpoint, Metadata, Role, Scope, check_endpoints};
 pub use schema::{Action, insert_defaults, is_key, validate};
@@ -22,6 +24,12 @@ pub struct Charm {
     pub actions: BTreeMap<String, Action>,
     /// `(name, channel)` of each base, such as `("ubuntu", "24.04")`.
     pub bases: Vec<(String, String)>,
+    /// What it asks of Juju.
+    #[serde(default)]
+    pub assumes: Vec<Assumption>,
+    /// Names of its resources.
+    #[serde(default)]
+    pub resources: Vec<String>,
 }
 
 impl Charm {

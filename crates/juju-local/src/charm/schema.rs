@@ -151,7 +151,9 @@ fn check_value(schema: &Value, value: &Value, path: &str, faults: &mut Vec<Strin
             fault(format!("additional property \"{name}\" is not allowed"));
         }
     }
-    for (name, inner) in properties.into_iter().flatten() {
+    let mut properties: Vec<(&String, &Value)> = properties.into_iter().flatten().collect();
+    properties.sort_by_key(|(name, _)| *name);
+    for (name, inner) in properties {
         if let Some(value) = map.get(name) {
             check_value(inner, value, &format!("{path}.{name}"), faults);
         }
@@ -203,6 +205,10 @@ mod tests {
         check(json!({}), "(root) : \"mode\" property is missing and required, given {}");
         check(json!({"mode": "c"}), "(root).mode : must match one of the enum values [\"a\",\"b\"], given \"c\"");
         check(json!({"mode": "a", "size": "large"}), "(root).size : must be of type integer, given \"large\"");
+        check(
+            json!({"mode": "a", "size": "5", "deep": "map[inner:x]"}),
+            "(root).deep : must be of type object, given \"map[inner:x]\"; (root).size : must be of type integer, given \"5\"",
+        );
         check(json!({"mode": "a", "size": 1.5}), "(root).size : must be of type integer, given 1.5");
         check(
             json!({"mode": "a", "nosuch": 1}),

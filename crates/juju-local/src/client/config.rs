@@ -9,6 +9,7 @@ use crate::agent::go_error;
 use crate::flags::{Parsed, value};
 use crate::output::{Format, render};
 use crate::wire::Request;
+use crate::yaml;
 
 fn reset_keys(parsed: &Parsed) -> Vec<String> {
     let listed = parsed.all("reset").iter().flat_map(|list| list.split(','));
@@ -72,8 +73,7 @@ pub fn application(arguments: &[String]) -> Outcome {
 fn pairs_of_file(path: &str, application: &str) -> Result<Vec<String>, Refusal> {
     let text =
         std::fs::read_to_string(path).map_err(|error| Refusal::failed(format!("open {path}: {}", go_error(&error))))?;
-    let document: Value =
-        serde_yaml::from_str(&text).map_err(|error| Refusal::failed(format!("{path}: yaml: {error}")))?;
+    let document = yaml::parse(&text).map_err(Refusal::failed)?;
     let Some(options) = document.get(application).and_then(Value::as_object) else {
         return Err(Refusal::failed(format!("no settings found for \"{application}\"")));
     };

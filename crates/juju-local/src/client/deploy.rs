@@ -1,6 +1,5 @@
 //! Commands that give the model work: deploy, add-unit, integrate, resolved; and show-unit.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -8,29 +7,12 @@ use serde_json::{Map, Value};
 use super::connect::Client;
 use super::{DONE, Outcome, Refusal, parse};
 use crate::agent::go_error;
+use crate::constraints;
 use crate::flags::{Parsed, switch, value};
 use crate::names::{UnitName, check_application};
 use crate::output::{Format, render};
 use crate::wire::{Deploy, Request};
-
-const CONSTRAINTS: &[&str] = &[
-    "arch",
-    "container",
-    "cores",
-    "cpu-cores",
-    "cpu-power",
-    "mem",
-    "root-disk",
-    "root-disk-source",
-    "tags",
-    "instance-role",
-    "instance-type",
-    "spaces",
-    "virt-type",
-    "zones",
-    "allocate-public-ip",
-    "image-id",
-];
+use crate::yaml;
 
 /// `key=value` pairs; `key=@file` reads the value from a file.
 pub fn pairs(words: &[String]) -> Result<Vec<(String, String)>, Refusal> {
@@ -102,8 +84,10 @@ pub fn deploy(arguments: &[String]) -> Outcome {
         to: placement(&parsed),
         base: parsed.get("base").map(str::to_owned),
         config: config_values(&parsed)?,
-        constraints: constraints(&parsed)?,
+        constraints: constraints::parse(parsed.all("constraints")).map_err(Refusal::failed)?,
         trust: parsed.has("trust"),
+        resources: parsed.all("resource").to_vec(),
+        storage: parsed.all("storage").to_vec(),
     };
     let answer = Client::for_command(&parsed)?.ask(&Request::Deploy(request))?;
     for line in answer["progress"].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -113,11 +97,14 @@ pub fn deploy(arguments: &[String]) -> Outcome {
 }
 
 fn refuse_absent(parsed: &Parsed) -> Result<(), Refusal> {
-    for (option, what) in
-        [("resource", "resources"), ("storage", "storage"), ("attach-storage", "storage"), ("overlay", "bundles")]
-    {
+    for (option, what) in [
+        ("attach-storage", "storage apart from its unit"),
+        ("overlay", "bundles"),
+        ("channel", "charm store"),
+        ("revision", "charm store"),
+    ] {
         if parsed.get(option).is_some() {
-            return Err(Refusal::usage(format!("juju-local does not do --{option} yet: it has no {what}")));
+            return Err(Refusal::usage(format!("juju-local has no {what}, and so no --{option}")));
         }
     }
     Ok(())
@@ -141,8 +128,7 @@ fn config_values(parsed: &Parsed) -> Result<Vec<(String, String)>, Refusal> {
     for given in parsed.all("config").iter().filter(|given| !given.contains('=')) {
         let text = std::fs::read_to_string(given)
             .map_err(|error| Refusal::failed(format!("open {given}: {}", go_error(&error))))?;
-        let document: Value =
-            serde_yaml::from_str(&text).map_err(|error| Refusal::failed(format!("{given}: yaml: {error}")))?;
+        let document = yaml::parse(&text).map_err(Refusal::failed)?;
         let application = parsed.arguments.get(1).cloned();
         let options = match application.as_ref().and_then(|name| document.get(name)) {
             Some(options) => options.as_object(),
@@ -158,18 +144,6 @@ fn config_values(parsed: &Parsed) -> Result<Vec<(String, String)>, Refusal> {
     let given: Vec<String> = parsed.all("config").iter().filter(|given| given.contains('=')).cloned().collect();
     values.extend(pairs(&given)?);
     Ok(values)
-}
-
-fn constraints(parsed: &Parsed) -> Result<BTreeMap<String, String>, Refusal> {
-    let mut constraints = BTreeMap::new();
-    for word in parsed.all("constraints").iter().flat_map(|text| text.split_whitespace()) {
-        let (key, value) = word.split_once('=').unwrap_or((word, ""));
-        if !CONSTRAINTS.contains(&key) {
-            return Err(Refusal::failed(format!("unknown constraint \"{key}\"")));
-        }
-        constraints.insert(key.to_owned(), value.to_owned());
-    }
-    Ok(constraints)
 }
 
 pub fn add_unit(arguments: &[String]) -> Outcome {

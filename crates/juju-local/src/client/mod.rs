@@ -1,17 +1,22 @@
 //! The `juju` command: one function per sub-command, each parses its own words, asks the model's daemon and prints. Data goes
 //! to standard output, everything else to standard error.
 
+mod applications;
 mod config;
 mod connect;
 mod deploy;
 mod help;
+mod history;
 mod log;
+mod machines;
 mod models;
 mod remove;
 mod run;
+mod secrets;
 mod ssh;
 mod status;
 mod table;
+mod tasks;
 
 pub use connect::current_model;
 pub use models::names as model_names;
@@ -134,12 +139,38 @@ fn dispatch(command: &str, rest: &[String]) -> Outcome {
         "show-unit" => deploy::show_unit(rest),
         "config" => config::application(rest),
         "model-config" => config::model(rest),
-        "actions" | "list-actions" => run::actions(rest),
+        "actions" | "list-actions" => tasks::actions(rest),
         "run" => run::run(rest),
         "exec" => run::exec(rest),
-        "show-task" => run::show_task(rest),
-        "show-operation" => run::show_operation(rest),
-        "operations" | "list-operations" => run::operations(rest),
+        "show-task" => tasks::show_task(rest),
+        "show-operation" => tasks::show_operation(rest),
+        "operations" | "list-operations" => tasks::operations(rest),
+        "cancel-task" => tasks::cancel(rest),
+        "machines" | "list-machines" => machines::list(rest),
+        "show-machine" => machines::show(rest),
+        "add-machine" => machines::add(rest),
+        "spaces" | "list-spaces" => machines::spaces(rest),
+        "ssh-keys" | "list-ssh-keys" => machines::keys(rest),
+        "add-ssh-key" => machines::add_keys(rest),
+        "remove-ssh-key" => machines::remove_keys(rest),
+        "show-application" => applications::show(rest),
+        "expose" => applications::expose(rest),
+        "unexpose" => applications::unexpose(rest),
+        "trust" => applications::trust(rest),
+        "constraints" => applications::constraints_of(rest),
+        "set-constraints" => applications::set_constraints(rest),
+        "model-constraints" => applications::constraints_of_model(rest),
+        "set-model-constraints" => applications::set_model_constraints(rest),
+        "offers" | "list-offers" => applications::offers(rest),
+        "resources" | "list-resources" | "charm-resources" => applications::resources(rest),
+        "secrets" | "list-secrets" => secrets::list(rest),
+        "show-secret" => secrets::show(rest),
+        "add-secret" => secrets::add(rest),
+        "update-secret" => secrets::update(rest),
+        "grant-secret" => secrets::grant(rest),
+        "revoke-secret" => secrets::revoke(rest),
+        "remove-secret" => secrets::remove(rest),
+        "show-status-log" => history::main(rest),
         "ssh" => ssh::ssh(rest),
         "scp" => ssh::scp(rest),
         "debug-log" => log::main(rest),

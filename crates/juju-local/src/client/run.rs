@@ -1,4 +1,4 @@
-//! `juju run`, `juju exec`, and the tasks and operations they leave.
+//! `juju run` and `juju exec`: asked for, waited for, printed.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use super::connect::Client;
-use super::{DONE, Outcome, Refusal, parse, table};
+use super::{DONE, Outcome, Refusal, parse};
 use crate::agent::go_error;
 use crate::flags::{Parsed, switch, value};
 use crate::names::UnitName;
-use crate::output::{Format, render, yaml};
+use crate::output::{Format, render, yaml as yaml_text};
 use crate::settings;
 use crate::wire::Request;
+use crate::yaml;
 
-const FORMATS: &[&str] = &["json", "yaml", "plain", "smart"];
+pub const FORMATS: &[&str] = &["json", "yaml", "plain", "smart"];
 const RUN_WAIT: u64 = 60_000;
 const EXEC_WAIT: u64 = 300_000;
 
@@ -49,13 +50,14 @@ pub fn run(arguments: &[String]) -> Outcome {
     let Some((action, words)) = parsed.arguments[receivers.len()..].split_first() else {
         return Err(Refusal::usage("no action specified"));
     };
-    let parameters = parameters(&parsed, words)?;
+    let parameters = parameters(&parsed, words).map_err(|refusal| empty_document(&parsed, refusal))?;
     let wait = wait_millis(&parsed, RUN_WAIT)?;
     let mut client = Client::for_command(&parsed)?;
     let queued = client.ask(&Request::Enqueue { receivers, action: action.clone(), parameters })?;
     let operation = &queued["operation"];
     let tasks: Vec<Value> = queued["tasks"].as_array().cloned().unwrap_or_default();
     if tasks.is_empty() {
+        eprintln!();
         return unscheduled(&queued);
     }
     if parsed.has("background") {
@@ -74,17 +76,29 @@ pub fn run(arguments: &[String]) -> Outcome {
             eprintln!("  - task {} on {}", task["id"], task["tag"].as_str().unwrap_or_default());
         }
         eprintln!();
+        let failures: Vec<&str> = texts(&queued["failures"]).collect();
+        if !failures.is_empty() {
+            eprintln!("Some actions could not be scheduled:\n{}\n", failures.join("\n"));
+        }
     }
-    let results = await_tasks(&mut client, &tasks, wait, !quiet)?;
+    let results = await_tasks(&mut client, &tasks, wait, !quiet).map_err(|refusal| empty_document(&parsed, refusal))?;
     finish(&parsed, &results, true)
+}
+
+fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn unscheduled(queued: &Value) -> Outcome {
     eprintln!("Operation {} failed to schedule any tasks:", queued["operation"]);
-    for why in queued["failures"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        eprintln!("{why}");
-    }
+    texts(&queued["failures"]).for_each(|why| eprintln!("{why}"));
     DONE
+}
+
+/// Whoever asked for a document gets an empty one, if the words themselves were understood.
+fn empty_document(parsed: &Parsed, refusal: Refusal) -> Refusal {
+    let plain = parsed.get("format").is_none_or(|format| format == "plain");
+    if plain || refusal.code == 2 { refusal } else { refusal.with_empty_document() }
 }
 
 /// `--params file.yaml`, overridden by `key.key=value` words.
@@ -94,9 +108,7 @@ fn parameters(parsed: &Parsed, words: &[String]) -> Result<Value, Refusal> {
         Some(path) => {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| Refusal::failed(format!("open {path}: {}", go_error(&error))))?;
-            let document: Value =
-                serde_yaml::from_str(&text).map_err(|error| Refusal::failed(format!("yaml: {error}")))?;
-            match document {
+            match yaml::parse(&text).map_err(Refusal::failed)? {
                 Value::Object(map) => map,
                 Value::Null => Map::new(),
                 _ => return Err(Refusal::failed("params file must contain a YAML map with string keys")),
@@ -109,7 +121,7 @@ fn parameters(parsed: &Parsed, words: &[String]) -> Result<Value, Refusal> {
         };
         let value = match parsed.has("string-args") {
             true => json!(text),
-            false => serde_yaml::from_str(text).unwrap_or_else(|_| json!(text)),
+            false => yaml::parse(text).unwrap_or_else(|_| json!(text)),
         };
         insert(&mut parameters, &path.split('.').collect::<Vec<_>>(), value);
     }
@@ -180,12 +192,8 @@ pub fn exec(arguments: &[String]) -> Outcome {
     if tasks.is_empty() {
         return unscheduled(&queued);
     }
-    let results = match await_tasks(&mut client, &tasks, timeout_millis, false) {
-        Err(refusal) if parsed.get("format").is_some_and(|format| format != "plain") => {
-            return Err(refusal.with_empty_document());
-        }
-        other => other?,
-    };
+    let results =
+        await_tasks(&mut client, &tasks, timeout_millis, false).map_err(|refusal| empty_document(&parsed, refusal))?;
     finish(&parsed, &results, false)
 }
 
@@ -277,7 +285,7 @@ fn finish(parsed: &Parsed, results: &[(String, Value)], action: bool) -> Outcome
 }
 
 /// Results as YAML, then the output of the process.
-fn plain(task: &Value, action: bool) -> String {
+pub fn plain(task: &Value, action: bool) -> String {
     let results = task["results"].as_object().cloned().unwrap_or_default();
     let output = |key: &str| results.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut text = String::new();
@@ -291,90 +299,53 @@ fn plain(task: &Value, action: bool) -> String {
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
         if !shown.is_empty() {
-            text.push_str(&yaml(&Value::Object(shown)));
+            text.push_str(&yaml_text(&Value::Object(shown)));
         }
         text.push('\n');
     }
     text + &output("stdout") + &output("stderr")
 }
 
-fn show(arguments: &[String], what: &str, request: impl Fn(u64) -> Request) -> Outcome {
-    let parsed = parse(
-        &[value(&["m", "model"]), value(&["format"]), value(&["wait"]), value(&["watch"]), switch(&["utc"])],
-        arguments,
-    )?;
-    let Some(text) = parsed.arguments.first() else { return Err(Refusal::usage(format!("no {what} ID specified"))) };
-    let id = text.parse().map_err(|_| Refusal::failed("id not found"))?;
-    let document = Client::for_command(&parsed)?.ask(&request(id)).map_err(|refusal| match what {
-        "operation" => refusal.with_empty_document(),
-        _ => refusal,
-    })?;
-    match Format::choose(parsed.get("format"), Format::Yaml, FORMATS).map_err(Refusal::usage)? {
-        Format::Yaml if what == "task" && parsed.get("format").is_none() => print!("{}", plain(&document, true)),
-        format => print!("{}", render(&document, format)),
-    }
-    DONE
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::{self, Flag};
 
-pub fn show_task(arguments: &[String]) -> Outcome {
-    show(arguments, "task", |id| Request::ShowTask { id })
-}
+    const FLAGS: &[Flag] = &[value(&["params"]), switch(&["string-args"])];
 
-pub fn show_operation(arguments: &[String]) -> Outcome {
-    show(arguments, "operation", |id| Request::ShowOperation { id })
-}
+    fn given(options: &[&str], words: &[&str]) -> Result<Value, Refusal> {
+        let owned = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let parsed = flags::parse(FLAGS, &owned(options), false).unwrap();
+        parameters(&parsed, &owned(words))
+    }
 
-pub fn operations(arguments: &[String]) -> Outcome {
-    let parsed = parse(&[value(&["m", "model"]), value(&["format"]), switch(&["utc"])], arguments)?;
-    let document = Client::for_command(&parsed)?.ask(&Request::Operations)?;
-    match parsed.get("format") {
-        None | Some("plain") => {
-            let rows: Vec<Vec<String>> = document
-                .as_object()
-                .into_iter()
-                .flatten()
-                .map(|(id, operation)| {
-                    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-                    vec![
-                        id.clone(),
-                        text(&operation["status"]),
-                        text(&operation["timing"]["enqueued"]),
-                        text(&operation["summary"]),
-                    ]
-                })
-                .collect();
-            print!("{}", table::render(&["ID", "Status", "Enqueued", "Summary"], &rows, &[]));
-        }
-        Some(name) => {
-            let format = Format::choose(Some(name), Format::Yaml, FORMATS).map_err(Refusal::usage)?;
-            print!("{}", render(&document, format));
-        }
+    #[test]
+    fn words_are_typed_as_yaml_and_nested_by_dots() {
+        let parameters = given(&[], &["size=5", "deep.inner=x", "flag=true", "text=", "list=[1,2]"]).ok().unwrap();
+        let expected = json!({"size": 5, "deep": {"inner": "x"}, "flag": true, "text": null, "list": [1, 2]});
+        assert_eq!(parameters, expected);
+        assert_eq!(given(&["--string-args"], &["size=5"]).ok().unwrap(), json!({"size": "5"}));
     }
-    DONE
-}
 
-pub fn actions(arguments: &[String]) -> Outcome {
-    let parsed = parse(&[value(&["m", "model"]), value(&["format"]), switch(&["schema"])], arguments)?;
-    let Some(application) = parsed.arguments.first() else { return Err(Refusal::usage("no application specified")) };
-    let request = Request::Actions { application: application.clone(), schema: parsed.has("schema") };
-    let document = Client::for_command(&parsed)?.ask(&request)?;
-    let listed = document.as_object().cloned().unwrap_or_default();
-    if listed.is_empty() && parsed.get("format").is_none() {
-        eprintln!("No actions defined for {application}.");
-        return DONE;
+    #[test]
+    fn a_word_without_a_value_is_refused_in_jujus_words() {
+        let refusal = given(&[], &["a.b.c"]).err().unwrap();
+        assert_eq!(
+            (refusal.message.as_str(), refusal.code),
+            ("argument \"a.b.c\" must be of the form key.key.key...=value", 2)
+        );
     }
-    match parsed.get("format") {
-        None if !parsed.has("schema") => {
-            let rows: Vec<Vec<String>> = listed
-                .iter()
-                .map(|(name, text)| vec![name.clone(), text.as_str().unwrap_or_default().to_owned()])
-                .collect();
-            print!("{}", table::render(&["Action", "Description"], &rows, &[]));
-        }
-        name => {
-            let format = Format::choose(name, Format::Yaml, FORMATS).map_err(Refusal::usage)?;
-            print!("{}", render(&document, format));
-        }
+
+    #[test]
+    fn a_missing_file_of_parameters_is_refused_in_jujus_words() {
+        let refusal = given(&["--params", "/nonexistent"], &[]).err().unwrap();
+        assert_eq!((refusal.message.as_str(), refusal.code), ("open /nonexistent: no such file or directory", 1));
     }
-    DONE
+
+    #[test]
+    fn a_plain_result_is_yaml_and_then_the_output() {
+        let task = json!({"id": "3", "message": "on purpose", "results": {"answer": "42", "return-code": 0, "stdout": "out\n"}});
+        assert_eq!(plain(&task, true), "Action id 3 failed: on purpose\nanswer: \"42\"\n\nout\n");
+        assert_eq!(plain(&task, false), "out\n");
+    }
 }

@@ -246,7 +246,7 @@ fn finish_machine_task(state: &mut State, id: u64, outcome: &Outcome) {
     hooks::insert_output(&mut results, "stdout", &outcome.stdout);
     hooks::insert_output(&mut results, "stderr", &outcome.stderr);
     task.results = Some(results);
-    task.state = if outcome.end.is_ok() { TaskState::Completed } else { TaskState::Failed };
+    task.state = task.state.ended(if outcome.end.is_ok() { TaskState::Completed } else { TaskState::Failed });
     task.message = outcome.end.as_ref().err().map(|signal| format!("signal: {signal}")).unwrap_or_default();
     task.completed = Some(Moment::now());
 }

@@ -124,8 +124,10 @@ impl Shared {
     fn settle(self: &Arc<Self>, state: &mut State) {
         removal::run_jobs(self, state);
         subordinates::make_missing(state);
+        state.model.note_statuses();
         provision::start_missing(self, state);
         pump::pump(state);
+        state.model.note_statuses();
         state.save();
         self.changed.notify_all();
     }
@@ -222,6 +224,7 @@ fn tick(shared: &Arc<Shared>) {
             return;
         }
         leadership::renew(&mut state);
+        requests::expire_tasks(&state);
         shared.settle(&mut state);
     }
 }

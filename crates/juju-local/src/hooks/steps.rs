@@ -275,7 +275,7 @@ pub fn finish_task(model: &mut Model, id: u64, context: &Context, outcome: &Outc
     insert_output(&mut results, "stdout", &stdout);
     insert_output(&mut results, "stderr", &outcome.stderr);
     task.results = Some(results);
-    task.state = state;
+    task.state = task.state.ended(state);
     task.message = message;
     task.completed = Some(Moment::now());
 }

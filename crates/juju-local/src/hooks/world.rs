@@ -49,7 +49,14 @@ impl World {
     pub fn deploy(&mut self, name: &str, endpoints: &[Endpoint], count: u32) {
         let url = format!("local:{name}-0");
         let metadata = Metadata { name: name.to_owned(), endpoints: endpoints.to_vec(), ..Metadata::default() };
-        let charm = Charm { metadata, options: BTreeMap::new(), actions: BTreeMap::new(), bases: Vec::new() };
+        let charm = Charm {
+            metadata,
+            options: BTreeMap::new(),
+            actions: BTreeMap::new(),
+            bases: Vec::new(),
+            assumes: Vec::new(),
+            resources: Vec::new(),
+        };
         self.model.charms.insert(url.clone(), charm);
         let application = Application {
             name: name.to_owned(),

@@ -2,6 +2,7 @@
 //! the data; it neither runs hooks nor touches a machine, and all of it is written to one file.
 
 mod application;
+mod history;
 mod machine;
 mod relation;
 mod removal;
@@ -12,10 +13,11 @@ mod task;
 mod unit;
 
 pub use application::Application;
+pub use history::Past;
 pub use machine::Machine;
 pub use relation::{Bag, Candidate, Relation, Side, overlay};
 pub use removal::Gone;
-pub use secret::{Owner, Revision, Secret, new_secret_id, parse_secret_uri};
+pub use secret::{Owner, Revision, Secret, UserSecret, new_secret_id, parse_secret_uri};
 pub use status::{Status, StatusInfo};
 pub use storage::Storage;
 pub use task::{EXEC, Operation, Receiver, Task, TaskState};
@@ -108,6 +110,17 @@ pub struct Model {
     pub losses: BTreeSet<String>,
     pub operations: BTreeMap<u64, Operation>,
     pub tasks: BTreeMap<u64, Task>,
+    /// By id: what the user's own secrets have beside.
+    #[serde(default)]
+    pub user_secrets: BTreeMap<String, UserSecret>,
+    /// Earlier statuses of units, applications and machines.
+    #[serde(default)]
+    pub history: BTreeMap<String, Vec<Past>>,
+    #[serde(default)]
+    pub constraints: BTreeMap<String, String>,
+    /// Public keys for ssh, which nothing here asks for.
+    #[serde(default)]
+    pub ssh_keys: Vec<String>,
 }
 
 impl Model {
@@ -132,6 +145,10 @@ impl Model {
             losses: BTreeSet::new(),
             operations: BTreeMap::new(),
             tasks: BTreeMap::new(),
+            user_secrets: BTreeMap::new(),
+            history: BTreeMap::new(),
+            constraints: BTreeMap::new(),
+            ssh_keys: Vec::new(),
         }
     }
 
@@ -150,6 +167,18 @@ impl Model {
 
     pub fn is_leader(&self, unit: &UnitName) -> bool {
         self.applications.get(unit.application()).is_some_and(|app| app.leader.as_ref() == Some(unit))
+    }
+
+    /// The unique id that Juju's messages use for a unit or machine; the same as long as the model is.
+    pub fn entity_uuid(&self, entity: &str) -> String {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let half = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            (salt, &self.uuid, entity).hash(&mut hasher);
+            format!("{:016x}", hasher.finish())
+        };
+        let hex = format!("{}{}", half(1), half(2));
+        format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
     }
 
     /// The address of the machine a unit is on.

@@ -1,12 +1,13 @@
 //! Secrets: revisions, grants, who has read what. Who may do what is decided here, in Juju's words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::Model;
 use crate::clock::Moment;
 use crate::names::UnitName;
+pub use crate::names::parse_secret_uri;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Owner {
@@ -61,7 +62,36 @@ pub struct Secret {
     pub rotates: Option<Moment>,
 }
 
+/// What only a secret of the model has: its name is the label, and it is granted to applications by the user.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct UserSecret {
+    pub granted: BTreeSet<String>,
+    /// Revisions that nobody reads any more go by themselves.
+    pub auto_prune: bool,
+}
+
 impl Secret {
+    /// A secret of the model, as `juju add-secret` makes it.
+    pub fn of_user(id: &str, name: &str, description: &str, content: BTreeMap<String, String>, now: Moment) -> Secret {
+        Secret {
+            id: id.to_owned(),
+            owner: Owner::Model,
+            label: name.to_owned(),
+            description: description.to_owned(),
+            created: now,
+            updated: now,
+            latest: 1,
+            revisions: BTreeMap::from([(1, Revision { content, created: now })]),
+            grants: BTreeMap::new(),
+            consumers: BTreeMap::new(),
+            removal_announced: Vec::new(),
+            expires: None,
+            expiry_said: None,
+            rotate: "never".to_owned(),
+            rotates: None,
+        }
+    }
+
     pub fn content(&self, revision: u32) -> Option<&BTreeMap<String, String>> {
         self.revisions.get(&revision).map(|revision| &revision.content)
     }
@@ -114,19 +144,6 @@ pub fn new_secret_id() -> anyhow::Result<String> {
     Ok(id)
 }
 
-/// The bare id of `secret:<id>`, `secret://<model>/<id>` or `<id>`; the error is Juju's sentence.
-pub fn parse_secret_uri(text: &str) -> Result<String, String> {
-    let id = match text.strip_prefix("secret://") {
-        Some(rest) => rest.rsplit('/').next().unwrap_or(rest),
-        None => text.strip_prefix("secret:").unwrap_or(text),
-    };
-    let valid = id.len() == 20 && id.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit());
-    match valid {
-        true => Ok(id.to_owned()),
-        false => Err(format!("secret URI \"{text}\" not valid")),
-    }
-}
-
 impl Model {
     pub fn secret_uri(&self, id: &str) -> String {
         match self.release {
@@ -151,7 +168,24 @@ impl Model {
             Owner::Model => false,
         };
         let tags = [format!("application-{}", unit.application()), unit.tag()];
-        owns || tags.iter().any(|tag| secret.grants.contains_key(tag))
+        let by_user = self.user_secrets.get(&secret.id).is_some_and(|own| own.granted.contains(unit.application()));
+        owns || by_user || tags.iter().any(|tag| secret.grants.contains_key(tag))
+    }
+
+    /// The secret a user means: by URI, by id, or, of the user's own, by name.
+    pub fn secret_named(&self, text: &str) -> Option<&Secret> {
+        let by_id = parse_secret_uri(text).ok().and_then(|id| self.secrets.get(&id));
+        by_id.or_else(|| self.secrets.values().find(|secret| secret.owner == Owner::Model && secret.label == text))
+    }
+
+    /// Drops the revisions of the user's own secrets that nobody reads any more, where that was asked for.
+    pub fn prune_user_secrets(&mut self) {
+        for (id, own) in &self.user_secrets {
+            let Some(secret) = self.secrets.get_mut(id).filter(|_| own.auto_prune) else { continue };
+            let read: BTreeSet<u32> = secret.consumers.values().map(|consumer| consumer.tracked).collect();
+            let latest = secret.latest;
+            secret.revisions.retain(|revision, _| *revision == latest || read.contains(revision));
+        }
     }
 
     /// Secrets that `secret-ids` lists for a unit.
@@ -176,15 +210,6 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn all_forms_of_a_uri_are_one_secret() {
-        let id = new_secret_id().unwrap();
-        for text in [id.clone(), format!("secret:{id}"), format!("secret://some-uuid/{id}")] {
-            assert_eq!(parse_secret_uri(&text).unwrap(), id);
-        }
-        assert_eq!(parse_secret_uri("nonsense").unwrap_err(), "secret URI \"nonsense\" not valid");
-    }
 
     #[test]
     fn content_is_not_in_debug() {

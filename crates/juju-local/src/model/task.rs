@@ -15,6 +15,9 @@ pub enum TaskState {
     Failed,
     Error,
     Cancelled,
+    /// Its process was told to end.
+    Aborting,
+    Aborted,
 }
 
 impl TaskState {
@@ -26,11 +29,18 @@ impl TaskState {
             TaskState::Failed => "failed",
             TaskState::Error => "error",
             TaskState::Cancelled => "cancelled",
+            TaskState::Aborting => "aborting",
+            TaskState::Aborted => "aborted",
         }
     }
 
     pub fn is_over(self) -> bool {
-        !matches!(self, TaskState::Pending | TaskState::Running)
+        !matches!(self, TaskState::Pending | TaskState::Running | TaskState::Aborting)
+    }
+
+    /// The state after the process ended in `end`: who was told to end is aborted, however it took it.
+    pub fn ended(self, end: TaskState) -> TaskState {
+        if self == TaskState::Aborting { TaskState::Aborted } else { end }
     }
 }
 

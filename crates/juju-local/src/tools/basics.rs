@@ -125,6 +125,7 @@ fn status_set(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal>
     } else if let Some(unit) = scene.model.units.get_mut(&scene.context.unit) {
         unit.workload = info;
     }
+    scene.model.note_statuses();
     Ok(Answer::Nothing)
 }
 

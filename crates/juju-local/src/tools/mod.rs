@@ -10,6 +10,7 @@ mod secret;
 mod state;
 
 pub use ports::sorted as sorted_ports;
+pub use secret::is_content_key;
 
 use std::collections::BTreeMap;
 

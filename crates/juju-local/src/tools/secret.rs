@@ -53,7 +53,8 @@ pub fn definition(tool: &str) -> Option<Definition> {
     })
 }
 
-fn is_content_key(key: &str) -> bool {
+/// Whether a key may stand in the content of a secret.
+pub fn is_content_key(key: &str) -> bool {
     let well_formed = key.starts_with(|letter: char| letter.is_ascii_lowercase())
         && !key.ends_with('-')
         && !key.contains("--")

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::charm::{Archive, Charm, ConfigOption, Refusal, Role, check_endpoints};
+use crate::charm::{Archive, Charm, ConfigOption, Refusal, Role, check_endpoints, unmet};
 use crate::clock::Moment;
 use crate::daemon::State;
 use crate::daemon::provision::add_machine;
@@ -41,8 +41,11 @@ pub(super) fn deploy(state: &mut State, request: Deploy) -> Response {
 
     let revision = next_revision(state, charm_name);
     let url = format!("local:{charm_name}-{revision}");
+    let located = format!("Located local charm \"{charm_name}\", revision {revision}");
+    check_resources(charm, &request.resources)
+        .map_err(|failure| Failure { progress: vec![located.clone()], ..failure })?;
     let progress = vec![
-        format!("Located local charm \"{charm_name}\", revision {revision}"),
+        located,
         format!(
             "Deploying \"{name}\" from local charm \"{charm_name}\", revision {revision} on {}@{}/stable",
             base.0, base.1
@@ -52,8 +55,14 @@ pub(super) fn deploy(state: &mut State, request: Deploy) -> Response {
         progress: progress.clone(),
         ..Failure::new(format!("cannot deploy \"{name}\": {why}"))
     };
-    let validating = "preparing application args: validating create application args: validating application config: ";
-    let config = parse_config(charm, &request.config).map_err(|why| refuse(format!("{validating}{why}")))?;
+    if let Some(unmet) = unmet(&charm.assumes, &state.model.version) {
+        return Err(refuse(format!("not supported {unmet}")));
+    }
+    let validating = "preparing application args: validating create application args: ";
+    let config = parse_config(charm, &request.config)
+        .map_err(|why| refuse(format!("{validating}validating application config: {why}")))?;
+    check_storage(charm, &request.storage)
+        .map_err(|why| refuse(format!("{validating}invalid storage directive overrides: {why}")))?;
     if state.model.applications.contains_key(&name) {
         return Err(refuse(format!(
             "creating application \"{name}\": creating IAAS application \"{name}\": inserting IAAS application \"{name}\": checking \
@@ -100,6 +109,29 @@ pub(super) fn deploy(state: &mut State, request: Deploy) -> Response {
     Ok(json!({"progress": progress}))
 }
 
+/// Resources would have to be kept and handed out; a charm that declares one can still be deployed without.
+fn check_resources(charm: &Charm, given: &[String]) -> Result<(), Failure> {
+    let names: Vec<&str> = given.iter().map(|pair| pair.split('=').next().unwrap_or(pair)).collect();
+    if let Some(unknown) = names.iter().find(|name| !charm.resources.iter().any(|known| known == *name)) {
+        return Err(Failure::new(format!("unrecognized resource \"{unknown}\"")));
+    }
+    match names.first() {
+        Some(name) => {
+            Err(Failure { code: 2, ..Failure::new(format!("juju-local has no resources, such as \"{name}\"")) })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Sizes and pools make no difference here: storage is a directory.
+fn check_storage(charm: &Charm, given: &[String]) -> Result<(), String> {
+    let mut names = given.iter().map(|pair| pair.split('=').next().unwrap_or(pair));
+    match names.find(|name| !charm.metadata.storage.iter().any(|known| known.name == *name)) {
+        Some(unknown) => Err(format!("storage directive \"{unknown}\" does not exist in the charm")),
+        None => Ok(()),
+    }
+}
+
 /// The revision is used up even if the deployment is refused later.
 pub(super) fn next_revision(state: &mut State, charm: &str) -> u32 {
     let counter = state.model.counters.revision.entry(charm.to_owned()).or_insert(0);
@@ -108,18 +140,23 @@ pub(super) fn next_revision(state: &mut State, charm: &str) -> u32 {
     revision
 }
 
+/// `ubuntu@24.04` or `ubuntu@24.04/stable`.
+pub(super) fn parse_base(text: &str) -> Result<(String, String), Failure> {
+    let Some((name, channel)) = text.split_once('@') else {
+        return Err(Failure::new("expected base string to contain os and channel separated by '@'"));
+    };
+    let track = channel.split('/').next().unwrap_or(channel);
+    Ok((name.to_owned(), track.to_owned()))
+}
+
 fn choose_base(charm: &Charm, wanted: Option<&str>) -> Result<(String, String), Failure> {
     if let Some(text) = wanted {
-        let Some((name, channel)) = text.split_once('@') else {
-            return Err(Failure::new("expected base string to contain os and channel separated by '@'"));
-        };
-        let track = channel.split('/').next().unwrap_or(channel);
-        let base = (name.to_owned(), track.to_owned());
+        let base = parse_base(text)?;
         return match charm.bases.contains(&base) {
             true => Ok(base),
             false => Err(Failure::new(format!(
-                "{} is not available on the following base: {name}@{track}/stable not supported",
-                charm.metadata.name
+                "{} is not available on the following base: {}@{}/stable not supported",
+                charm.metadata.name, base.0, base.1
             ))),
         };
     }

@@ -1,12 +1,18 @@
 //! What clients ask for: each request is one function that changes or shows the model. Printing is the client's business.
 
+mod applications;
+mod checksum;
 mod config;
 mod deploy;
+mod machines;
 mod refresh;
 mod relate;
 mod remove;
+mod secrets;
 mod show;
 mod tasks;
+
+pub(super) use tasks::expire as expire_tasks;
 
 use std::sync::Arc;
 
@@ -24,6 +30,7 @@ pub(super) fn answer(shared: &Arc<Shared>, request: Request) -> Response {
     match request {
         Request::Ping => Ok(json!(shared.lock().model.uuid)),
         Request::Status => Ok(show::status(&shared.lock())),
+        Request::Integrations => Ok(show::integrations(&shared.lock().model)),
         Request::Deploy(deploy) => shared.update(|state| deploy::deploy(state, deploy)),
         Request::AddUnit { application, count, to } => {
             shared.update(|state| deploy::add_units(state, &application, count, &to))
@@ -48,6 +55,25 @@ pub(super) fn answer(shared: &Arc<Shared>, request: Request) -> Response {
         Request::ShowTask { id } => tasks::show(&shared.lock(), id),
         Request::ShowOperation { id } => tasks::show_operation(&shared.lock(), id),
         Request::Operations => Ok(tasks::operations(&shared.lock())),
+        Request::CancelTasks { ids } => shared.update(|state| Ok(tasks::cancel(state, &ids))),
+        Request::ShowApplication { application } => applications::show(&shared.lock(), &application),
+        Request::Expose { application, exposed } => {
+            shared.update(|state| applications::expose(state, &application, exposed))
+        }
+        Request::Trust { application, trusted } => {
+            shared.update(|state| applications::trust(state, &application, trusted))
+        }
+        Request::Constraints { application } => applications::constraints(&shared.lock(), application.as_deref()),
+        Request::SetConstraints { application, constraints } => {
+            shared.update(|state| applications::set_constraints(state, application.as_deref(), constraints))
+        }
+        Request::AddMachines { count, base } => shared.update(|state| machines::add(state, count, base.as_deref())),
+        Request::Spaces => machines::spaces(&shared.lock()),
+        Request::History { entity, kind } => machines::history(&shared.lock(), &entity, &kind),
+        Request::Keys => Ok(machines::keys(&shared.lock())),
+        Request::AddKeys { keys } => shared.update(|state| machines::add_keys(state, keys)),
+        Request::RemoveKeys { ids } => shared.update(|state| machines::remove_keys(state, &ids)),
+        Request::Secrets(request) => shared.update(|state| secrets::answer(state, request)),
         Request::Resolved { unit, retry } => shared.update(|state| resolved(state, &unit, retry)),
         Request::RemoveUnit { units, force } => shared.update(|state| remove::units(state, &units, force)),
         Request::RemoveApplication { applications, force } => {
@@ -75,7 +101,7 @@ fn resolved(state: &mut State, unit: &str, retry: bool) -> Response {
     match hooks::resolve(&mut state.model, &name, retry, Moment::now()) {
         true => Ok(Value::Null),
         false => {
-            let uuid = &state.model.uuid;
+            let uuid = state.model.entity_uuid(unit);
             Err(Failure::new(format!("resolving unit: checking unit \"{uuid}\" status: unit is not in error state")))
         }
     }

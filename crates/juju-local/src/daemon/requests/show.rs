@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::charm::Scope;
+use crate::charm::{Role, Scope};
 use crate::clock::Moment;
 use crate::daemon::{State, network_of};
-use crate::model::{Application, CLOUD, CONTROLLER, Machine, Model, Status, StatusInfo, USER, Unit};
+use crate::model::{Application, CLOUD, CONTROLLER, Machine, Model, Side, Status, StatusInfo, USER, Unit};
 use crate::names::UnitName;
 use crate::tools;
 use crate::wire::{Failure, Response};
@@ -109,15 +109,30 @@ fn application_document(model: &Model, application: &Application) -> Value {
     if !units.is_empty() {
         shown.insert("units".to_owned(), Value::Object(units));
     }
+    let principals = principals_of(model, name);
+    if !principals.is_empty() {
+        shown.insert("subordinate-to".to_owned(), json!(principals));
+    }
     if !application.version.is_empty() {
         shown.insert("version".to_owned(), json!(application.version));
     }
-    let mut bindings = Map::from_iter([(String::new(), json!("alpha"))]);
-    let endpoints = model.charm_of(name).map(|charm| charm.endpoints()).unwrap_or_default();
-    bindings.extend(endpoints.into_iter().map(|endpoint| (endpoint.name, json!("alpha"))));
-    bindings.sort_keys();
+    let bindings = super::applications::bindings(model, name);
     shown.insert("endpoint-bindings".to_owned(), Value::Object(bindings));
     Value::Object(shown)
+}
+
+/// Applications that a subordinate's units live with.
+fn principals_of(model: &Model, application: &str) -> Vec<String> {
+    if !model.charm_of(application).is_some_and(|charm| charm.metadata.subordinate) {
+        return Vec::new();
+    }
+    let contained = model.relations_of(application).filter(|relation| relation.scope() == Scope::Container);
+    let mut names: Vec<String> = contained
+        .filter_map(|relation| relation.other_side(application))
+        .map(|side| side.application.clone())
+        .collect();
+    names.sort();
+    names
 }
 
 fn sorted_units<'a>(model: &'a Model, application: &'a str) -> Vec<&'a Unit> {
@@ -172,6 +187,30 @@ fn relations(model: &Model, application: &str) -> Map<String, Value> {
     shown
 }
 
+/// Each relation once, provider first.
+pub(super) fn integrations(model: &Model) -> Value {
+    let shown = model.relations.values().filter_map(|relation| {
+        let mut sides: Vec<&Side> = relation.sides.iter().collect();
+        sides.sort_by_key(|side| side.endpoint.role == Role::Requirer);
+        let (provider, requirer) = (sides.first()?, sides.last()?);
+        let kind = match (relation.is_peer(), relation.scope()) {
+            (true, _) => "peer",
+            (false, Scope::Container) => "subordinate",
+            (false, Scope::Global) => "regular",
+        };
+        Some(json!({
+            "provider": provider.label(),
+            "requirer": requirer.label(),
+            "interface": provider.endpoint.interface,
+            "type": kind,
+            "message": "",
+        }))
+    });
+    let mut shown: Vec<Value> = shown.collect();
+    shown.sort_by_key(|one| format!("{} {}", one["provider"], one["requirer"]));
+    Value::Array(shown)
+}
+
 fn unit_document(model: &Model, unit: &Unit) -> Value {
     let mut shown = Map::new();
     shown.insert("workload-status".to_owned(), Value::Object(info(&workload_status(model, unit))));
@@ -183,13 +222,24 @@ fn unit_document(model: &Model, unit: &Unit) -> Value {
     if model.is_leader(&unit.name) {
         shown.insert("leader".to_owned(), json!(true));
     }
-    shown.insert("machine".to_owned(), json!(unit.machine));
+    if unit.principal.is_none() {
+        shown.insert("machine".to_owned(), json!(unit.machine));
+    }
     let ports = port_labels(unit);
     if !ports.is_empty() {
         shown.insert("open-ports".to_owned(), json!(ports));
     }
     if let Some(address) = model.address_of(&unit.name) {
         shown.insert("public-address".to_owned(), json!(address));
+    }
+    let subordinates: Map<String, Value> = model
+        .units
+        .values()
+        .filter(|other| other.principal.as_ref() == Some(&unit.name))
+        .map(|other| (other.name.to_string(), unit_document(model, other)))
+        .collect();
+    if !subordinates.is_empty() {
+        shown.insert("subordinates".to_owned(), Value::Object(subordinates));
     }
     Value::Object(shown)
 }

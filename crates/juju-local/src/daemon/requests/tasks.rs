@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use crate::clock::Moment;
-use crate::daemon::{Shared, State};
-use crate::model::{Operation, Receiver, Task, TaskState};
+use crate::daemon::{Purpose, Shared, State};
+use crate::model::{Operation, Receiver, Running, Task, TaskState};
 use crate::names::UnitName;
-use crate::wire::{Failure, Response};
+use crate::output::go_text;
+use crate::wire::{Failure, Response, ToAgent};
 
 /// `app/leader` or a unit's name; errors in Juju's words.
 fn resolve_unit(state: &State, text: &str) -> Result<UnitName, Failure> {
@@ -44,9 +45,20 @@ pub(super) fn enqueue(state: &mut State, receivers: &[String], action: &str, par
             units.push(unit);
         }
     }
+    let parameters = &as_stored(&state.model.version, parameters);
     let summary = format!("action \"{action}\"");
     let receivers = units.into_iter().map(Receiver::Unit).collect();
     Ok(add_operation(state, receivers, action, parameters, summary))
+}
+
+/// 4.0 keeps objects and lists as the text Go prints of them, and finds them unfit for their schema afterwards.
+fn as_stored(version: &str, parameters: &Value) -> Value {
+    let Some(map) = parameters.as_object().filter(|_| version.starts_with("4.")) else { return parameters.clone() };
+    let stored = map.iter().map(|(name, value)| {
+        let plain = value.is_boolean() || value.is_number();
+        (name.clone(), if plain { value.clone() } else { json!(go_text(value)) })
+    });
+    Value::Object(stored.collect())
 }
 
 pub(super) fn enqueue_exec(state: &mut State, targets: &[String], script: &str, timeout_millis: u64) -> Response {
@@ -122,6 +134,78 @@ fn unknown(state: &State, receiver: &Receiver) -> Option<String> {
             Some(format!("getting machine UUID for \"{machine}\": machine \"{machine}\" not found"))
         }
         _ => None,
+    }
+}
+
+/// What runs a task on a machine, if something does.
+fn run_of(state: &State, id: u64) -> Option<u64> {
+    state.active.iter().find_map(|(run, active)| {
+        let found = match &active.what {
+            Purpose::Machine { task } => *task == id,
+            Purpose::Unit { unit, .. } => {
+                state.model.units.get(unit).is_some_and(|unit| unit.uniter.running == Some(Running::Task(id)))
+            }
+        };
+        found.then_some(*run)
+    })
+}
+
+fn kill(state: &State, id: u64) {
+    let Some(run) = run_of(state, id) else { return };
+    let agent = state.active.get(&run).and_then(|active| state.agents.get(&active.machine));
+    if let Some(agent) = agent {
+        agent.sender.send(ToAgent::Kill { run }).ok();
+    }
+}
+
+/// Ends tasks: one that waits never runs, one that runs is killed. Shows those, and names the others.
+pub(super) fn cancel(state: &mut State, ids: &[String]) -> Value {
+    let mut cancelled = Vec::new();
+    let mut failed = Vec::new();
+    for text in ids {
+        let Some(task) = text.parse().ok().and_then(|id: u64| state.model.tasks.get_mut(&id)) else {
+            failed.push(json!({"id": text, "error": ""}));
+            continue;
+        };
+        match task.state {
+            TaskState::Pending => {
+                task.state = TaskState::Cancelled;
+                task.completed = Some(Moment::now());
+            }
+            TaskState::Running => task.state = TaskState::Aborting,
+            TaskState::Aborting => {}
+            over => {
+                failed.push(json!({"id": text, "error": format!("task is {}", over.name())}));
+                continue;
+            }
+        }
+        cancelled.push(json!({
+            "action": task.action,
+            "completed at": task.completed.map_or_else(|| "n/a".to_owned(), |time| time.goal().replace('Z', "")),
+            "id": text,
+            "status": task.state.name(),
+            "unit": task.receiver.label(),
+        }));
+        if task.state == TaskState::Aborting {
+            let id = task.id;
+            kill(state, id);
+        }
+    }
+    json!({"cancelled": cancelled, "failed": failed})
+}
+
+/// Kills commands that run longer than whoever asked for them waits.
+pub(in crate::daemon) fn expire(state: &State) {
+    let now = Moment::now();
+    let late = |task: &&Task| {
+        let allowed = task.parameters["timeout"].as_f64().unwrap_or(f64::MAX) / 1e6;
+        #[expect(clippy::cast_precision_loss, reason = "a span of milliseconds is far from 2^53")]
+        let spent = task.started.map_or(0, |started| now.0.saturating_sub(started.0)) as f64;
+        task.is_exec() && task.state == TaskState::Running && spent > allowed
+    };
+    let late: Vec<u64> = state.model.tasks.values().filter(late).map(|task| task.id).collect();
+    for id in late {
+        kill(state, id);
     }
 }
 
@@ -203,7 +287,15 @@ fn operation_document(state: &State, operation: &Operation) -> Value {
         timing.insert("completed".to_owned(), json!(completed.task()));
     }
     timing.insert("enqueued".to_owned(), json!(operation.enqueued.task()));
-    let worst = [TaskState::Error, TaskState::Running, TaskState::Pending, TaskState::Failed, TaskState::Cancelled];
+    let worst = [
+        TaskState::Error,
+        TaskState::Aborting,
+        TaskState::Running,
+        TaskState::Pending,
+        TaskState::Failed,
+        TaskState::Aborted,
+        TaskState::Cancelled,
+    ];
     let status =
         worst.into_iter().find(|state| tasks.iter().any(|task| task.state == *state)).unwrap_or(TaskState::Completed);
     let shown: Map<String, Value> = tasks
