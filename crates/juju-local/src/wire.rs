@@ -218,6 +218,7 @@ pub enum Request {
         base: Option<String>,
     },
     Spaces,
+    Storage,
     /// What a unit, machine or application was before; `kind` as `juju show-status-log --type` names it.
     History {
         entity: String,

@@ -1,7 +1,9 @@
 //! The `juju` command: one function per sub-command, each parses its own words, asks the model's daemon and prints. Data goes
 //! to standard output, everything else to standard error.
 
+mod absent;
 mod applications;
+mod commands;
 mod config;
 mod connect;
 mod deploy;
@@ -15,6 +17,7 @@ mod run;
 mod secrets;
 mod ssh;
 mod status;
+mod storage;
 mod table;
 mod tasks;
 
@@ -71,22 +74,6 @@ pub fn parse(flags: &[Flag], arguments: &[String]) -> Result<Parsed, Refusal> {
     flags::parse(flags, arguments, false).map_err(Refusal::usage)
 }
 
-/// Commands of Juju that need what juju-local does not have.
-const ABSENT: &[(&str, &str)] = &[
-    ("add-cloud", "clouds"),
-    ("add-credential", "credentials"),
-    ("add-k8s", "Kubernetes"),
-    ("attach-resource", "resources"),
-    ("bootstrap", "controllers; `juju add-model` is all it takes"),
-    ("consume", "cross-model relations"),
-    ("download", "a charm store"),
-    ("find", "a charm store"),
-    ("info", "a charm store"),
-    ("offer", "cross-model relations"),
-    ("update-cloud", "clouds"),
-    ("upgrade-model", "other versions"),
-];
-
 /// Runs `juju <arguments>`.
 pub fn main(arguments: &[String]) -> ExitCode {
     let outcome = match arguments.split_first() {
@@ -118,68 +105,10 @@ fn dispatch(command: &str, rest: &[String]) -> Outcome {
     }
     match command {
         "help" | "--help" | "-h" => help::main(rest),
-        "version" | "--version" => models::version(rest),
-        "add-model" => models::add(rest),
-        "destroy-model" => models::destroy(rest),
-        "models" | "list-models" => models::list(rest),
-        "show-model" => models::show(rest),
-        "switch" => models::switch_to(rest),
-        "controllers" | "list-controllers" => models::controllers(rest),
-        "whoami" => models::whoami(rest),
-        "status" => status::main(rest),
-        "deploy" => deploy::deploy(rest),
-        "add-unit" => deploy::add_unit(rest),
-        "integrate" | "relate" => deploy::integrate(rest),
-        "remove-unit" => remove::units(rest),
-        "remove-application" => remove::applications(rest),
-        "remove-relation" => remove::relation(rest),
-        "remove-machine" => remove::machines(rest),
-        "refresh" => remove::refresh(rest),
-        "resolved" | "resolve" => deploy::resolved(rest),
-        "show-unit" => deploy::show_unit(rest),
-        "config" => config::application(rest),
-        "model-config" => config::model(rest),
-        "actions" | "list-actions" => tasks::actions(rest),
-        "run" => run::run(rest),
-        "exec" => run::exec(rest),
-        "show-task" => tasks::show_task(rest),
-        "show-operation" => tasks::show_operation(rest),
-        "operations" | "list-operations" => tasks::operations(rest),
-        "cancel-task" => tasks::cancel(rest),
-        "machines" | "list-machines" => machines::list(rest),
-        "show-machine" => machines::show(rest),
-        "add-machine" => machines::add(rest),
-        "spaces" | "list-spaces" => machines::spaces(rest),
-        "ssh-keys" | "list-ssh-keys" => machines::keys(rest),
-        "add-ssh-key" => machines::add_keys(rest),
-        "remove-ssh-key" => machines::remove_keys(rest),
-        "show-application" => applications::show(rest),
-        "expose" => applications::expose(rest),
-        "unexpose" => applications::unexpose(rest),
-        "trust" => applications::trust(rest),
-        "constraints" => applications::constraints_of(rest),
-        "set-constraints" => applications::set_constraints(rest),
-        "model-constraints" => applications::constraints_of_model(rest),
-        "set-model-constraints" => applications::set_model_constraints(rest),
-        "offers" | "list-offers" => applications::offers(rest),
-        "resources" | "list-resources" | "charm-resources" => applications::resources(rest),
-        "secrets" | "list-secrets" => secrets::list(rest),
-        "show-secret" => secrets::show(rest),
-        "add-secret" => secrets::add(rest),
-        "update-secret" => secrets::update(rest),
-        "grant-secret" => secrets::grant(rest),
-        "revoke-secret" => secrets::revoke(rest),
-        "remove-secret" => secrets::remove(rest),
-        "show-status-log" => history::main(rest),
-        "ssh" => ssh::ssh(rest),
-        "scp" => ssh::scp(rest),
-        "debug-log" => log::main(rest),
-        other => match ABSENT.iter().find(|(name, _)| *name == other) {
-            Some((_, what)) => Err(Refusal::usage(format!("juju-local has no {what}"))),
-            None if help::is_juju_command(other) => Err(Refusal::usage(format!(
-                "juju-local does not do `juju {other}` yet; `juju help` lists what it does"
-            ))),
-            None => Err(Refusal::failed(format!("juju: \"{other}\" is not a juju command. See \"juju --help\"."))),
+        "--version" => models::version(rest),
+        name => match commands::find(name) {
+            Some(command) => (command.run)(rest),
+            None => Err(help::unknown(name)),
         },
     }
 }

@@ -22,11 +22,6 @@ pub struct LogRecord {
 }
 
 impl LogRecord {
-    /// `unit-a-0: 10:00:00 INFO unit.a/0.juju-log hello`
-    pub fn line(&self) -> String {
-        format!("{}: {} {} {} {}", self.entity, self.time.clock(), self.level, self.module, self.message)
-    }
-
     pub fn severity(level: &str) -> usize {
         ["TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"].iter().position(|known| *known == level).unwrap_or(2)
     }

@@ -10,6 +10,7 @@ mod relate;
 mod remove;
 mod secrets;
 mod show;
+mod storage;
 mod tasks;
 
 pub(super) use tasks::expire as expire_tasks;
@@ -68,6 +69,10 @@ pub(super) fn answer(shared: &Arc<Shared>, request: Request) -> Response {
             shared.update(|state| applications::set_constraints(state, application.as_deref(), constraints))
         }
         Request::AddMachines { count, base } => shared.update(|state| machines::add(state, count, base.as_deref())),
+        Request::Storage => {
+            let state = shared.lock();
+            Ok(storage::document(&state.model, &state.paths))
+        }
         Request::Spaces => machines::spaces(&shared.lock()),
         Request::History { entity, kind } => machines::history(&shared.lock(), &entity, &kind),
         Request::Keys => Ok(machines::keys(&shared.lock())),

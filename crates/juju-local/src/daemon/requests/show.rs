@@ -40,7 +40,7 @@ pub(super) fn status(state: &State) -> Value {
         },
         "machines": machines,
         "applications": applications,
-        "storage": {},
+        "storage": super::storage::document(model, &state.paths),
         "controller": {"timestamp": Moment::now().clock() + "Z"},
     })
 }
