@@ -69,6 +69,16 @@ impl Model {
             relation.forced = true;
             relation.removal_due = now.plus_millis(if self.release == Release::V3 { 60_000 } else { 0 });
         }
+        // The implicit side runs no hooks that could leave.
+        let silent: Vec<String> =
+            relation.sides.iter().filter(|side| side.endpoint.implicit).map(|side| side.application.clone()).collect();
+        let gone: Vec<UnitName> = relation
+            .unit_bags
+            .keys()
+            .filter(|unit| silent.iter().any(|name| name == unit.application()))
+            .cloned()
+            .collect();
+        gone.iter().for_each(|unit| relation.leave_scope(unit));
         if relation.scope() == Scope::Container {
             let applications: Vec<String> = relation.sides.iter().map(|side| side.application.clone()).collect();
             let orphans: Vec<UnitName> = self
