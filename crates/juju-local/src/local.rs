@@ -21,6 +21,9 @@ juju-local: Juju for one machine. Called as `juju` it is Juju's client (`juju he
                            Does to a machine what may happen to one
   juju-local lose <departed|grant|secret-content|nothing>… [-m model]
                            Chooses the events that a model loses, as a real Juju sometimes does
+  juju-local share attach <name> <machine> <path> [-m model]
+  juju-local share <detach|lose|restore|readonly|writable> <name> <machine> [-m model]
+                           Gives machines a directory in common, and takes it away from them
   juju-local clean         Ends and removes every model of this state directory, whatever state it is in
   juju-local juju …        The client, for those who have no link named juju
   juju-local help          Shows this
@@ -40,6 +43,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         ["image", "build"] => build_image(),
         ["machine", verb, rest @ ..] => machine_fault(verb, rest),
         ["lose", events @ ..] if !events.is_empty() => lose(events),
+        ["share", words @ ..] => share(words),
         ["clean"] => clean(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
@@ -70,15 +74,8 @@ fn build_image() -> anyhow::Result<()> {
 
 /// Power, network and processor of a machine, as they may fail. The agent inside is not told.
 fn machine_fault(verb: &str, rest: &[&str]) -> anyhow::Result<()> {
-    let (id, model) = match rest {
-        [id] | ["-m", _, id] | [id, "-m", _] => (*id, rest.iter().find(|word| *word != id && **word != "-m").copied()),
-        _ => anyhow::bail!("usage: juju-local machine <verb> <id> [-m model]"),
-    };
-    let current = crate::client::current_model();
-    let Some(model) = model.map(str::to_owned).or(current) else {
-        anyhow::bail!("no model is selected: add -m <model>")
-    };
-    crate::names::check_model(&model).map_err(anyhow::Error::msg)?;
+    let (words, model) = split_model(rest)?;
+    let [id] = words.as_slice() else { anyhow::bail!("usage: juju-local machine <verb> <id> [-m model]") };
     let known = !id.is_empty() && id.chars().all(|letter| letter.is_ascii_digit());
     let directory = paths::ModelPaths::of(&model).machine(id);
     let found = if known { machine::Machine::open(&directory)? } else { None };
@@ -86,11 +83,11 @@ fn machine_fault(verb: &str, rest: &[&str]) -> anyhow::Result<()> {
     match verb {
         "poweroff" => {
             found.kill()?;
-            crate::client::ask(&model, &Request::Power { machine: id.to_owned(), on: false })
+            crate::client::ask(&model, &Request::Power { machine: (*id).to_owned(), on: false })
         }
         "poweron" => {
             power_on(&found)?;
-            crate::client::ask(&model, &Request::Power { machine: id.to_owned(), on: true })
+            crate::client::ask(&model, &Request::Power { machine: (*id).to_owned(), on: true })
         }
         "reboot" => {
             found.shutdown(SHUTDOWN_LIMIT)?;
@@ -104,17 +101,30 @@ fn machine_fault(verb: &str, rest: &[&str]) -> anyhow::Result<()> {
     }
 }
 
-fn lose(words: &[&str]) -> anyhow::Result<()> {
-    let (events, model) = match words {
-        [events @ .., "-m", model] => (events, Some((*model).to_owned())),
-        events => (events, None),
+/// Words without `-m <model>`, and the model: the named one or the current one.
+fn split_model<'a>(words: &[&'a str]) -> anyhow::Result<(Vec<&'a str>, String)> {
+    let (rest, named) = match words.iter().position(|word| *word == "-m") {
+        Some(at) => {
+            let Some(model) = words.get(at + 1) else { anyhow::bail!("-m needs the name of a model") };
+            ([&words[..at], &words[at + 2..]].concat(), Some((*model).to_owned()))
+        }
+        None => (words.to_vec(), None),
     };
-    let Some(model) = model.or_else(crate::client::current_model) else {
+    let Some(model) = named.or_else(crate::client::current_model) else {
         anyhow::bail!("no model is selected: add -m <model>")
     };
-    let request = Request::Lose { events: events.iter().map(|event| (*event).to_owned()).collect() };
-    crate::client::ask(&model, &request)?;
-    Ok(())
+    crate::names::check_model(&model).map_err(anyhow::Error::msg)?;
+    Ok((rest, model))
+}
+
+fn share(words: &[&str]) -> anyhow::Result<()> {
+    let (words, model) = split_model(words)?;
+    crate::share::main(&model, &words)
+}
+
+fn lose(words: &[&str]) -> anyhow::Result<()> {
+    let (events, model) = split_model(words)?;
+    crate::client::ask(&model, &Request::Lose { events: events.into_iter().map(str::to_owned).collect() })
 }
 
 fn power_on(machine: &machine::Machine) -> anyhow::Result<()> {

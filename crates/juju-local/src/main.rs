@@ -16,6 +16,7 @@ mod names;
 mod output;
 mod paths;
 mod settings;
+mod share;
 mod tools;
 mod wire;
 mod yaml;

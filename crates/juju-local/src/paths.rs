@@ -65,6 +65,11 @@ impl ModelPaths {
         self.0.join("charms").join(format!("{}.charm", url.replace(':', "_")))
     }
 
+    /// Directories that machines may share.
+    pub fn shared(&self) -> PathBuf {
+        self.0.join("shared")
+    }
+
     pub fn machine(&self, id: &str) -> PathBuf {
         self.0.join("machines").join(id)
     }
@@ -78,6 +83,8 @@ pub mod inside {
     pub const TOOLS: &str = "/var/lib/juju/tools";
     pub const EXEC: &str = "/usr/bin/juju-exec";
     pub const HOSTS: &str = "/etc/hosts";
+    /// Where every machine sees the directories of its model; charms see only what is attached elsewhere.
+    pub const SHARED: &str = "/var/lib/juju-local/shared";
 
     pub fn unit(unit: &UnitName) -> String {
         format!("{AGENTS}/{}", unit.tag())

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 
 use super::{Shared, State, network_of};
 use crate::agent::AgentConf;
-use crate::machine::{self, SeedFile, Spec};
+use crate::machine::{self, Bind, SeedFile, Spec};
 use crate::model::{Life, Machine, Model, Status, StatusInfo};
 use crate::paths::{self, inside};
 
@@ -107,7 +107,7 @@ fn spec_of(state: &State, id: &str, rootfs: PathBuf) -> anyhow::Result<Spec> {
         address: machine.address,
         gateway,
         files: seed_files(state, machine)?,
-        binds: Vec::new(),
+        binds: vec![Bind { source: state.paths.shared(), target: inside::SHARED.into(), read_only: false }],
     })
 }
 

@@ -31,6 +31,7 @@ impl LogRecord {
 pub fn create(paths: &ModelPaths, model: &Model) -> anyhow::Result<()> {
     fs::create_dir_all(paths.root().join("charms")).with_context(|| format!("creating {}", paths.root().display()))?;
     fs::create_dir_all(paths.root().join("machines"))?;
+    fs::create_dir_all(paths.shared())?;
     use std::os::unix::fs::PermissionsExt;
     // Secrets are in the state file.
     fs::set_permissions(paths.root(), fs::Permissions::from_mode(0o700))?;

@@ -71,6 +71,8 @@ pub struct Context {
     pub unit: UnitName,
     pub running: Running,
     pub relation: Option<ContextRelation>,
+    /// Endpoint of each relation this unit has entered.
+    pub endpoints: BTreeMap<u32, String>,
     /// Relations this unit has entered, and the members it knows of.
     pub members: BTreeMap<u32, Vec<UnitName>>,
     pub config: BTreeMap<String, Value>,
@@ -115,6 +117,9 @@ impl Context {
         };
         let members = unit.uniter.relations.iter().filter(|(id, _)| model.relations.contains_key(id));
         let members = members.map(|(id, member)| (*id, member.units_seen.keys().cloned().collect())).collect();
+        let side = |id: &u32| model.relations.get(id).and_then(|relation| relation.side_of(name.application()));
+        let endpoints =
+            unit.uniter.relations.keys().filter_map(|id| Some((*id, side(id)?.endpoint.name.clone()))).collect();
         let config = match (model.applications.get(name.application()), model.charm_of(name.application())) {
             (Some(application), Some(charm)) => application.effective_config(charm),
             _ => BTreeMap::new(),
@@ -125,6 +130,7 @@ impl Context {
             unit: name.clone(),
             running: running.clone(),
             relation,
+            endpoints,
             members,
             config,
             bags: BTreeMap::new(),

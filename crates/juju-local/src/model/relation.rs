@@ -122,12 +122,6 @@ impl Relation {
             sides.iter().map(|side| format!("{}.{}", side.application, side.endpoint.name)).collect();
         names.join("#")
     }
-
-    /// `<endpoint>:<number>` as the units of `application` call it.
-    pub fn label_for(&self, application: &str) -> String {
-        let endpoint = self.side_of(application).map_or("", |side| side.endpoint.name.as_str());
-        format!("{endpoint}:{}", self.id)
-    }
 }
 
 /// A possible pair of endpoints.

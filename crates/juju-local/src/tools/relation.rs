@@ -33,15 +33,14 @@ fn relation_ids(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusa
         (None, None) => return usage("no endpoint name specified"),
     };
     parsed.at_most(1)?;
-    let own = scene.context.unit.application();
     let mut labels: Vec<String> = scene
         .context
-        .members
-        .keys()
-        .filter_map(|id| scene.model.relations.get(id))
-        .filter(|relation| relation.side_of(own).is_some_and(|side| side.endpoint.name == endpoint))
-        .filter(|relation| !is_hidden(scene, relation))
-        .map(|relation| relation.label_for(own))
+        .endpoints
+        .iter()
+        .filter(|(id, name)| {
+            **name == endpoint && !scene.model.relations.get(id).is_some_and(|one| is_hidden(scene, one))
+        })
+        .map(|(id, name)| format!("{name}:{id}"))
         .collect();
     labels.sort();
     Ok(Answer::Value(json!(labels)))

@@ -42,6 +42,10 @@ pub(super) fn deploy(state: &mut State, request: Deploy) -> Response {
     let revision = next_revision(state, charm_name);
     let url = format!("local:{charm_name}-{revision}");
     let located = format!("Located local charm \"{charm_name}\", revision {revision}");
+    if charm.metadata.subordinate && (request.count != 1 || !request.to.is_empty()) {
+        let why = "cannot use --num-units or --to with subordinate application";
+        return Err(Failure { progress: vec![located], ..Failure::new(why) });
+    }
     check_resources(charm, &request.resources)
         .map_err(|failure| Failure { progress: vec![located.clone()], ..failure })?;
     let progress = vec![
