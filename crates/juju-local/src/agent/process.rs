@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use base64::Engine as _;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use super::Connection;
@@ -32,6 +32,8 @@ impl Runs {
     pub fn kill(&self, run: u64) {
         let pids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pid) = pids.get(&run) {
+            // A charm's dispatch leads no group: then there is none of that number.
+            killpg(Pid::from_raw(*pid), Signal::SIGKILL).ok();
             kill(Pid::from_raw(*pid), Signal::SIGKILL).ok();
         }
     }
@@ -103,7 +105,8 @@ fn command(run: &Run, scripts: &std::path::Path) -> anyhow::Result<Command> {
             let script = scripts.join("script.sh");
             fs::write(&script, text)?;
             let mut command = Command::new("/bin/bash");
-            command.arg(script);
+            // A group of its own: what the script started ends with it.
+            command.arg(script).process_group(0);
             command
         }
     };

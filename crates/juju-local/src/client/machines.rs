@@ -100,9 +100,11 @@ pub fn spaces(arguments: &[String]) -> Outcome {
 fn spaces_table(shown: &Value) -> String {
     let mut rows = Vec::new();
     for space in shown["spaces"].as_array().into_iter().flatten() {
-        let mut name = space["name"].as_str().unwrap_or_default().to_owned();
+        // The space is named beside its first subnet only.
+        let mut text = ["name", "id"].map(|key| space[key].as_str().unwrap_or_default().to_owned());
         for subnet in space["subnets"].as_object().into_iter().flat_map(Map::keys) {
-            rows.push(vec![std::mem::take(&mut name), "0".to_owned(), subnet.clone()]);
+            let [name, id] = std::mem::take(&mut text);
+            rows.push(vec![name, id, subnet.clone()]);
         }
     }
     table::render(&["Name", "Space ID", "Subnets"], &rows, &[])
@@ -147,4 +149,16 @@ pub fn remove_keys(arguments: &[String]) -> Outcome {
         return Err(Refusal::usage("no ssh key id specified"));
     }
     report(&Client::for_command(&parsed)?.ask(&Request::RemoveKeys { ids: parsed.arguments.clone() })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_space_is_named_once() {
+        let shown = json!({"spaces": [{"id": "u", "name": "alpha", "subnets": {"10.0.0.0/24": {}, "::1/128": {}}}]});
+        let expected = "Name   Space ID  Subnets\nalpha  u         10.0.0.0/24\n                 ::1/128\n";
+        assert_eq!(spaces_table(&shown), expected);
+    }
 }

@@ -54,6 +54,9 @@ fn show(parsed: &Parsed, format: Format) -> Outcome {
     let mut client = Client::for_command(parsed)?;
     let mut document = client.ask(&Request::Status)?;
     let nothing = select(&mut document, &parsed.arguments);
+    if parsed.has("utc") {
+        write_iso_times(&mut document);
+    }
     match (format, parsed.get("format")) {
         (Format::Smart, None | Some("tabular")) => {
             let integrations = match parsed.has("relations") {
@@ -122,6 +125,29 @@ fn select(document: &mut Value, selectors: &[String]) -> bool {
     empty(&document["applications"]) && empty(&document["machines"])
 }
 
+/// Times as `2006-01-02 15:04:05Z` instead of `02 Jan 2006 15:04:05Z`.
+fn write_iso_times(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map {
+                match inner.as_str().filter(|_| key == "since").and_then(iso_time) {
+                    Some(time) => *inner = Value::from(time),
+                    None => write_iso_times(inner),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(write_iso_times),
+        _ => {}
+    }
+}
+
+fn iso_time(text: &str) -> Option<String> {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let [day, month, year, clock] = text.split(' ').collect::<Vec<_>>().try_into().ok()?;
+    let number = MONTHS.find(month)? / 3 + 1;
+    Some(format!("{year}-{number:02}-{day} {clock}"))
+}
+
 fn application_of(label: &str) -> &str {
     label.split(['/', ':']).next().unwrap_or(label)
 }
@@ -163,6 +189,13 @@ mod tests {
         assert_eq!(selected(&["blocked"]).0, ["compute/1"]);
         assert_eq!(selected(&["com*"]).1, ["0", "1"]);
         assert!(selected(&["nosuch"]).2);
+    }
+
+    #[test]
+    fn times_can_be_iso() {
+        let mut document = json!({"a": [{"since": "01 Mar 2025 10:04:05Z", "message": "01 Mar 2025 10:04:05Z"}]});
+        write_iso_times(&mut document);
+        assert_eq!(document, json!({"a": [{"since": "2025-03-01 10:04:05Z", "message": "01 Mar 2025 10:04:05Z"}]}));
     }
 
     #[test]
