@@ -57,7 +57,8 @@ fn welcome(state: &mut State, machine: &str, boot: &str, sender: std::sync::mpsc
     // Whatever ran under an earlier agent of this machine ended with it.
     drop_active(state, machine);
     let generation = state.number();
-    state.agents.insert(machine.to_owned(), Agent { sender, generation, heard: Moment::now() });
+    state.agents.insert(machine.to_owned(), Agent { sender, generation });
+    state.heard.insert(machine.to_owned(), Moment::now());
     restart_units(state, machine, boot);
     if let Some(record) = state.model.machines.get_mut(machine)
         && record.agent.current != Status::Started
@@ -129,9 +130,7 @@ fn fail_task(state: &mut State, id: u64, message: &str) {
 }
 
 fn handle(shared: &Arc<Shared>, machine: &str, message: FromAgent) {
-    if let Some(agent) = shared.lock().agents.get_mut(machine) {
-        agent.heard = Moment::now();
-    }
+    shared.lock().heard.insert(machine.to_owned(), Moment::now());
     match message {
         FromAgent::Hello { .. } | FromAgent::Alive => {}
         FromAgent::Deployed { unit, url, error } => shared.update(|state| deployed(state, &unit, &url, error)),

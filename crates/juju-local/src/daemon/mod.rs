@@ -54,8 +54,6 @@ struct Agent {
     sender: Sender<ToAgent>,
     /// Tells a new connection of the same agent from the old one.
     generation: u64,
-    /// When it was last heard of.
-    heard: Moment,
 }
 
 struct QueuedCommands {
@@ -69,6 +67,8 @@ struct State {
     paths: ModelPaths,
     gateway: Ipv4Addr,
     agents: HashMap<String, Agent>,
+    /// When each machine's agent was last heard of.
+    heard: HashMap<String, Moment>,
     contexts: HashMap<String, Context>,
     /// What the agents have read of databags, by unit; gone with the agent.
     bags_read: HashMap<UnitName, Bags>,
@@ -88,8 +88,26 @@ const SILENCE_MILLIS: u64 = 10_000;
 impl State {
     /// Whether the agent of a machine is there: connected, and heard of lately.
     fn is_present(&self, machine: &str) -> bool {
-        let limit = Moment::now();
-        self.agents.get(machine).is_some_and(|agent| agent.heard.plus_millis(SILENCE_MILLIS) > limit)
+        self.agents.contains_key(machine) && !self.is_silent(machine)
+    }
+
+    fn is_silent(&self, machine: &str) -> bool {
+        self.heard.get(machine).is_none_or(|heard| heard.plus_millis(SILENCE_MILLIS) <= Moment::now())
+    }
+
+    /// Notes which agents are lost and which are back.
+    fn watch_agents(&mut self) {
+        let started: Vec<String> =
+            self.model.machines.values().filter(|one| one.boot.is_some()).map(|one| one.id.clone()).collect();
+        for id in started {
+            let silent = self.is_silent(&id);
+            if let Some(machine) = self.model.machines.get_mut(&id)
+                && machine.lost.is_some() != silent
+            {
+                machine.lost = silent.then(Moment::now);
+                self.dirty = true;
+            }
+        }
     }
 
     fn number(&mut self) -> u64 {
@@ -167,11 +185,14 @@ fn serve(name: &str) -> anyhow::Result<()> {
     std::fs::remove_file(paths.socket()).ok();
     let clients = UnixListener::bind(paths.socket()).context("listening for clients")?;
     let log = store::open_log(&paths)?;
+    // Agents have as long to come back as they have to answer.
+    let heard = model.machines.keys().map(|id| (id.clone(), Moment::now())).collect();
     let state = State {
         model,
         paths: paths.clone(),
         gateway,
         agents: HashMap::new(),
+        heard,
         contexts: HashMap::new(),
         bags_read: HashMap::new(),
         active: BTreeMap::new(),
@@ -223,6 +244,7 @@ fn tick(shared: &Arc<Shared>) {
         if state.destroyed {
             return;
         }
+        state.watch_agents();
         leadership::renew(&mut state);
         requests::expire_tasks(&state);
         shared.settle(&mut state);

@@ -33,6 +33,7 @@ pub(super) fn add_machine(model: &mut Model, base: &(String, String)) -> anyhow:
         boot: None,
         agent: StatusInfo::new(Status::Pending, ""),
         instance: StatusInfo::new(Status::Pending, ""),
+        lost: None,
         password: crate::random_hex(16)?,
     };
     model.machines.insert(id.clone(), machine);

@@ -58,7 +58,7 @@ fn machine_document(state: &State, machine: &Machine) -> Value {
         shown
     };
     let mut shown = Map::new();
-    shown.insert("juju-status".to_owned(), Value::Object(life(&machine.agent)));
+    shown.insert("juju-status".to_owned(), Value::Object(life(&machine.agent_status())));
     shown.insert("hostname".to_owned(), json!(machine.hostname));
     let address = machine.address.to_string();
     shown.insert("dns-name".to_owned(), json!(address));
@@ -143,6 +143,10 @@ fn sorted_units<'a>(model: &'a Model, application: &'a str) -> Vec<&'a Unit> {
 
 /// A failed hook hides what the charm said.
 fn workload_status(model: &Model, unit: &Unit) -> StatusInfo {
+    if let Some(since) = model.lost_since(&unit.machine) {
+        let message = format!("agent lost, see 'juju show-status-log {}'", unit.name);
+        return StatusInfo { current: Status::Unknown, message, since };
+    }
     let Some(failure) = unit.uniter.failure.as_ref().filter(|_| unit.uniter.running.is_none()) else {
         return unit.workload.clone();
     };
@@ -214,7 +218,7 @@ pub(super) fn integrations(model: &Model) -> Value {
 fn unit_document(model: &Model, unit: &Unit) -> Value {
     let mut shown = Map::new();
     shown.insert("workload-status".to_owned(), Value::Object(info(&workload_status(model, unit))));
-    let mut agent = info(&unit.agent);
+    let mut agent = info(&model.unit_agent_status(unit));
     if unit.uniter.charm.is_some() {
         agent.insert("version".to_owned(), json!(model.version));
     }
