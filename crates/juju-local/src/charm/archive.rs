@@ -56,9 +56,15 @@ fn read_charm(zip: &mut ZipArchive<Cursor<&Vec<u8>>>) -> Result<Charm, Refusal> 
         return Err(Refusal::Invalid("charm metadata without bases in manifest not valid".to_owned()));
     }
     for index in 0..zip.len() {
-        let entry = zip.by_index(index).map_err(|error| Refusal::Invalid(error.to_string()))?;
-        if safe_path(entry.name()).is_none() {
-            return Err(Refusal::Invalid(format!("archive file {:?} is outside of the charm", entry.name())));
+        let mut entry = zip.by_index(index).map_err(|error| Refusal::Invalid(error.to_string()))?;
+        let name = entry.name().to_owned();
+        if safe_path(&name).is_none() {
+            return Err(Refusal::Invalid(format!("archive file {name:?} is outside of the charm")));
+        }
+        if entry.is_symlink() {
+            let mut target = String::new();
+            entry.read_to_string(&mut target).map_err(|error| Refusal::Invalid(format!("{name}: {error}")))?;
+            check_link(&name, &target).map_err(Refusal::Invalid)?;
         }
     }
     let has_hooks = zip.file_names().any(|name| name == "dispatch" || name.starts_with("hooks/"));
@@ -90,6 +96,24 @@ fn safe_path(name: &str) -> Option<PathBuf> {
     (inside && !name.contains('\0')).then(|| path.to_owned())
 }
 
+/// A link may lead anywhere in the charm, and nowhere else; the error is Juju's sentence.
+fn check_link(name: &str, target: &str) -> Result<(), String> {
+    if target.starts_with('/') {
+        return Err(format!("cannot extract \"{name}\": symlink \"{target}\" is absolute"));
+    }
+    let mut depth = Path::new(name).components().filter(|part| matches!(part, Component::Normal(_))).count();
+    depth = depth.saturating_sub(1);
+    for part in Path::new(target).components() {
+        depth = match part {
+            Component::Normal(_) => depth + 1,
+            Component::ParentDir if depth > 0 => depth - 1,
+            Component::CurDir => depth,
+            _ => return Err(format!("cannot extract \"{name}\": symlink \"{target}\" leads out of scope")),
+        };
+    }
+    Ok(())
+}
+
 /// Unpacks a charm into `directory`, in place: files that only the charm before had go, files that the charm made stay.
 pub fn unpack(bytes: &[u8], url: &str, directory: &Path, manifest: &Path) -> anyhow::Result<()> {
     let mut zip = ZipArchive::new(Cursor::new(bytes)).context("the charm is no zip archive")?;
@@ -108,9 +132,16 @@ pub fn unpack(bytes: &[u8], url: &str, directory: &Path, manifest: &Path) -> any
         }
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;
+        written.insert(relative.to_string_lossy().into_owned());
+        if entry.is_symlink() {
+            let link = String::from_utf8(content).context("a link to no text")?;
+            check_link(entry.name(), &link).map_err(anyhow::Error::msg)?;
+            fs::remove_file(&target).ok();
+            std::os::unix::fs::symlink(&link, &target).with_context(|| format!("linking {}", target.display()))?;
+            continue;
+        }
         let mode = entry.unix_mode().unwrap_or(0o644) & 0o777;
         replace(&target, &content, if entry.name().starts_with("hooks/") { mode | 0o111 } else { mode })?;
-        written.insert(relative.to_string_lossy().into_owned());
     }
     let before = fs::read_to_string(manifest).unwrap_or_default();
     for gone in before.lines().filter(|line| !line.is_empty() && !written.contains(*line)) {
@@ -172,6 +203,31 @@ mod tests {
     fn a_path_that_escapes_is_refused() {
         refused(&[METADATA, MANIFEST, ("dispatch", ""), ("../evil", "x")], "outside of the charm");
         refused(&[METADATA, MANIFEST, ("dispatch", ""), ("/etc/evil", "x")], "outside of the charm");
+    }
+
+    #[test]
+    fn a_link_stays_in_the_charm() {
+        for (name, target, why) in [
+            ("link", "/etc/passwd", "symlink \"/etc/passwd\" is absolute"),
+            ("link", "../evil", "symlink \"../evil\" leads out of scope"),
+            ("dir/link", "../../evil", "symlink \"../../evil\" leads out of scope"),
+            ("dir/link", "x/../../../evil", "symlink \"x/../../../evil\" leads out of scope"),
+        ] {
+            assert_eq!(check_link(name, target).unwrap_err(), format!("cannot extract \"{name}\": {why}"));
+        }
+        let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, text) in [METADATA, MANIFEST, ("dispatch", "x")] {
+            writer.start_file(name, SimpleFileOptions::default()).unwrap();
+            writer.write_all(text.as_bytes()).unwrap();
+        }
+        writer.add_symlink("hooks/start", "../dispatch", SimpleFileOptions::default()).unwrap();
+        let bytes = writer.finish().unwrap().into_inner();
+        assert!(Archive::read(bytes.clone()).is_ok());
+        let directory = tempfile::tempdir().unwrap();
+        let charm = directory.path().join("charm");
+        unpack(&bytes, "local:x-0", &charm, &directory.path().join("manifest")).unwrap();
+        assert_eq!(fs::read_link(charm.join("hooks/start")).unwrap(), Path::new("../dispatch"));
+        assert_eq!(fs::read_to_string(charm.join("hooks/start")).unwrap(), "x");
     }
 
     #[test]

@@ -41,9 +41,15 @@ fn count(parsed: &Parsed) -> Result<u32, Refusal> {
     }
 }
 
-fn placement(parsed: &Parsed) -> Vec<String> {
+fn placement(parsed: &Parsed) -> Result<Vec<String>, Refusal> {
     let listed = parsed.all("to").iter().flat_map(|list| list.split(','));
-    listed.map(str::trim).filter(|place| !place.is_empty()).map(str::to_owned).collect()
+    let places: Vec<String> = listed.map(str::trim).filter(|place| !place.is_empty()).map(str::to_owned).collect();
+    match places.iter().find(|place| place.contains([':', '=', '/']) || ["lxd", "kvm"].contains(&place.as_str())) {
+        Some(place) => Err(Refusal::usage(format!(
+            "juju-local has neither containers nor zones: --to takes numbers of machines, not {place}"
+        ))),
+        None => Ok(places),
+    }
 }
 
 pub fn deploy(arguments: &[String]) -> Outcome {
@@ -81,7 +87,7 @@ pub fn deploy(arguments: &[String]) -> Outcome {
         shown: shown.clone(),
         application: parsed.arguments.get(1).cloned(),
         count,
-        to: placement(&parsed),
+        to: placement(&parsed)?,
         base: parsed.get("base").map(str::to_owned),
         config: config_values(&parsed)?,
         constraints: constraints::parse(parsed.all("constraints")).map_err(Refusal::failed)?,
@@ -112,9 +118,17 @@ fn refuse_absent(parsed: &Parsed) -> Result<(), Refusal> {
 
 /// A charm is a local file; there is no store to take a name to.
 fn local_path(shown: &str) -> Result<String, Refusal> {
-    let looks_local = shown.starts_with('/') || shown.starts_with('.') || shown.ends_with(".charm");
+    let looks_local = shown.starts_with('/') || shown.starts_with('.');
+    if !looks_local && Path::new(shown).exists() {
+        return Err(Refusal::failed(format!(
+            "The charm or bundle \"{shown}\" is ambiguous.\nTo deploy a local charm or bundle, run `juju deploy ./{shown}`."
+        )));
+    }
     if !looks_local {
         return Err(Refusal::usage(format!("juju-local has no charm store: deploy a file, such as ./{shown}.charm")));
+    }
+    if shown.ends_with(".yaml") || shown.ends_with(".yml") {
+        return Err(Refusal::usage("juju-local has no bundles: deploy each charm, then integrate"));
     }
     match std::path::absolute(Path::new(shown)).map(|path| path.to_string_lossy().into_owned()) {
         Ok(path) if Path::new(&path).is_file() => Ok(path),
@@ -155,7 +169,10 @@ pub fn add_unit(arguments: &[String]) -> Outcome {
         return Err(Refusal::usage("no application specified"));
     };
     parsed.at_most(1).map_err(Refusal::usage)?;
-    let request = Request::AddUnit { application, count: count(&parsed)?, to: placement(&parsed) };
+    if parsed.get("attach-storage").is_some() {
+        return Err(Refusal::usage("juju-local has no storage apart from its unit, and so no --attach-storage"));
+    }
+    let request = Request::AddUnit { application, count: count(&parsed)?, to: placement(&parsed)? };
     Client::for_command(&parsed)?.ask(&request)?;
     DONE
 }
@@ -213,4 +230,49 @@ pub fn show_unit(arguments: &[String]) -> Outcome {
     }
     print!("{}", render(&Value::Object(shown), format));
     DONE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags;
+
+    fn places(to: &str) -> Result<Vec<String>, Refusal> {
+        placement(&flags::parse(&[value(&["to"])], &["--to".to_owned(), to.to_owned()], false).unwrap())
+    }
+
+    #[test]
+    fn places_are_numbers_of_machines() {
+        assert_eq!(places("0, 12,").ok().unwrap(), ["0", "12"]);
+        for to in ["lxd", "lxd:3", "zone=a", "0/lxd/1"] {
+            let refusal = places(to).err().unwrap();
+            assert_eq!(refusal.code, 2);
+            assert!(refusal.message.ends_with(&format!("not {to}")));
+        }
+    }
+
+    #[test]
+    fn a_charm_is_a_local_file() {
+        let check = |shown: &str, code: u8, words: &str| {
+            let refusal = local_path(shown).err().unwrap();
+            assert_eq!(refusal.code, code, "{shown}");
+            assert!(refusal.message.contains(words), "{}", refusal.message);
+        };
+        check("./missing.charm", 1, "no charm was found at \"./missing.charm\"");
+        check("mysql", 2, "juju-local has no charm store");
+        check("Cargo.toml", 1, "The charm or bundle \"Cargo.toml\" is ambiguous.");
+        check("./bundle.yaml", 2, "juju-local has no bundles");
+    }
+
+    #[test]
+    fn a_value_may_come_from_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "text\n").unwrap();
+        let words = [format!("a=@{}", file.path().display()), "b=x=y".to_owned()];
+        let expected = [("a".to_owned(), "text\n".to_owned()), ("b".to_owned(), "x=y".to_owned())];
+        assert_eq!(pairs(&words).ok().unwrap(), expected);
+        let refusal = pairs(&["a=@/nonexistent".to_owned()]).err().unwrap();
+        let words = "cannot read option from file \"/nonexistent\": stat /nonexistent: no such file or directory";
+        assert_eq!(refusal.message, words);
+    }
 }
