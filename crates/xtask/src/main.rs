@@ -39,7 +39,7 @@ enum Task {
     Test(test::Arguments),
     /// Checks formatting, lints and the rules of the source tree
     Tidy,
-    /// Measures (nothing yet)
+    /// Measures juju-local beside its goals, and writes docs/bench/
     Bench,
 }
 

@@ -65,6 +65,16 @@ pub(crate) fn capture(command: &mut Command, deadline: Duration) -> Result<Strin
     Ok(finished.stdout)
 }
 
+/// Runs a program and returns what it printed, as fast as it answers: for measuring. There is no deadline.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let shown = describe(command);
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("could not start `{shown}`"))?;
+    if !output.status.success() {
+        bail!("`{shown}` ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// Runs a program and returns what it printed, whichever way it ended.
 pub(crate) fn collect(command: &mut Command, deadline: Duration) -> Result<Finished> {
     let shown = describe(command);
