@@ -63,8 +63,13 @@ pub(super) fn relation_hook(relation: &Relation, unit: &Unit, kind: RelationKind
     let application = unit.name.application();
     let endpoint = relation.side_of(application).map(|side| side.endpoint.name.clone()).unwrap_or_default();
     let other = relation.other_side(application).map(|side| side.application.clone()).unwrap_or_default();
+    let bag = match remote {
+        Some(unit) => relation.unit_bags.get(unit),
+        None => relation.application_bags.get(&other),
+    };
     Hook::Relation(RelationHook {
         kind,
+        version: bag.map_or(0, |bag| bag.version),
         relation: relation.id,
         endpoint,
         remote_application: other,

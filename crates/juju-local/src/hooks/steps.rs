@@ -85,12 +85,10 @@ fn prepare(model: &mut Model, name: &UnitName, hook: &Hook) {
                     member.units_seen.entry(remote.clone()).or_insert(0);
                 }
                 (RelationKind::Changed, Some(remote)) => {
-                    let version = relation.unit_bags.get(remote).map_or(0, |bag| bag.version);
-                    member.units_seen.insert(remote.clone(), version);
+                    member.units_seen.insert(remote.clone(), hook.version);
                 }
                 (RelationKind::Changed, None) => {
-                    let bag = relation.application_bags.get(&hook.remote_application);
-                    member.application_seen = bag.map_or(0, |bag| bag.version);
+                    member.application_seen = hook.version;
                 }
                 (RelationKind::Departed, Some(remote)) => {
                     member.units_seen.remove(remote);

@@ -373,3 +373,23 @@ fn a_rebooted_machine_starts_its_units_again() {
     world.run();
     assert_eq!(world.hooks_of("client/0"), ["start"]);
 }
+
+#[test]
+fn what_is_written_while_a_relation_hook_is_in_error_makes_another_one() {
+    let mut world = World::related(Release::V4, 1);
+    let write = |world: &mut World, value: &str| {
+        world.dispatch(&unit("client/0"), &Hook::UpdateStatus, |context| {
+            context.unit_changes.insert(1, set(&[("a", value)]));
+        });
+    };
+    write(&mut world, "1");
+    let name = unit("server/0");
+    let Some(Running::Hook(hook)) = next(&world.model, &world.model.units[&name], Moment::now()) else { panic!() };
+    super::begin(&mut world.model, &name, &Running::Hook(hook), Moment::now()).unwrap();
+    lost(&mut world.model, &name, Moment::now());
+    write(&mut world, "2");
+    super::resolve(&mut world.model, &name, true, Moment::now());
+    world.ran.clear();
+    world.run();
+    assert_eq!(world.hooks_of("server/0"), ["link-relation-changed client/0", "link-relation-changed client/0"]);
+}

@@ -156,6 +156,9 @@ pub struct RelationHook {
     pub endpoint: String,
     pub remote_application: String,
     pub remote_unit: Option<UnitName>,
+    /// Version of the remote bag when the hook was chosen. What is written later makes another hook, even if this one is run
+    /// again and sees it.
+    pub version: u64,
     /// Who leaves; only in `departed`.
     pub departing: Option<UnitName>,
 }
