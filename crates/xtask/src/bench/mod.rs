@@ -19,6 +19,7 @@ pub(crate) fn run() -> Result<()> {
     let directory = layout::root()?.join("docs/bench");
     fs::create_dir_all(&directory).with_context(|| format!("could not make {}", directory.display()))?;
     let file = directory.join("juju-local.md");
-    let head = "# juju-local, measured\n\nWritten by `cargo xtask bench` on a machine with 2 cores.\n\n";
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let head = format!("# juju-local, measured\n\nWritten by `cargo xtask bench` on a machine with {cores} cores.\n\n");
     fs::write(&file, format!("{head}{text}")).with_context(|| format!("could not write {}", file.display()))
 }
