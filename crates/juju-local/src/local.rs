@@ -136,7 +136,7 @@ fn power_on(machine: &machine::Machine) -> anyhow::Result<()> {
 fn clean() -> anyhow::Result<()> {
     for name in crate::client::model_names() {
         let model_paths = paths::ModelPaths::of(&name);
-        let removed = daemon::load(&model_paths).and_then(|model| machine::clean(&format!("jl-{}", model.short_id())));
+        let removed = daemon::short_id(&model_paths).and_then(|digits| machine::clean(&format!("jl-{digits}")));
         match removed {
             Ok(names) => eprintln!(
                 "model {name}: removed {}",

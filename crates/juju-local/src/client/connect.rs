@@ -18,6 +18,7 @@ use crate::paths::{self, ModelPaths};
 use crate::wire::{Request, Response, receive, send};
 
 const START_LIMIT: Duration = Duration::from_secs(10);
+const RIVAL_LIMIT: Duration = Duration::from_secs(2);
 
 /// A model's daemon, ready to be asked.
 pub struct Client {
@@ -89,13 +90,18 @@ pub fn start_daemon(model: &str, paths: &ModelPaths) -> anyhow::Result<UnixStrea
         .process_group(0)
         .spawn()
         .context("starting the daemon")?;
-    let deadline = Instant::now() + START_LIMIT;
+    let mut deadline = Instant::now() + START_LIMIT;
+    let mut ended = false;
     loop {
         if let Ok(stream) = UnixStream::connect(paths.socket()) {
             return Ok(stream);
         }
-        let ended = child.try_wait()?;
-        if ended.is_some() || Instant::now() > deadline {
+        // It may have ended because another one is just starting: that one is given a moment.
+        if !ended && child.try_wait()?.is_some() {
+            ended = true;
+            deadline = Instant::now() + RIVAL_LIMIT;
+        }
+        if Instant::now() > deadline {
             let text = fs::read_to_string(paths.daemon_log()).unwrap_or_default();
             let last = text.lines().last().unwrap_or("it said nothing").to_owned();
             anyhow::bail!("the daemon of model {model} did not start: {last}");

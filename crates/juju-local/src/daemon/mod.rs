@@ -31,7 +31,7 @@ use crate::names::UnitName;
 use crate::paths::ModelPaths;
 use crate::wire::{Commands, Request, Response, ToAgent, receive, send};
 
-pub use store::{LogRecord, create, load};
+pub use store::{LogRecord, create, short_id};
 
 const TICK: Duration = Duration::from_millis(250);
 const API_PORT: u16 = 17070;

@@ -41,7 +41,21 @@ pub fn create(paths: &ModelPaths, model: &Model) -> anyhow::Result<()> {
 pub fn load(paths: &ModelPaths) -> anyhow::Result<Model> {
     let file = paths.state_file();
     let text = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("{} is not the state of a model", file.display()))
+    let hint = "it was made by another version; `juju-local clean` removes it";
+    serde_json::from_slice(&text).with_context(|| format!("{} cannot be read: {hint}", file.display()))
+}
+
+/// The six digits of a model, also of one that this version cannot read.
+pub fn short_id(paths: &ModelPaths) -> anyhow::Result<String> {
+    let file = paths.state_file();
+    let text = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+    let value: serde_json::Value = serde_json::from_slice(&text).context("it is not JSON")?;
+    let uuid = value["uuid"].as_str().unwrap_or_default();
+    let digits: String = uuid.chars().rev().take(6).collect::<Vec<char>>().into_iter().rev().collect();
+    match digits.len() == 6 && digits.chars().all(|digit| digit.is_ascii_hexdigit()) {
+        true => Ok(digits),
+        false => anyhow::bail!("{} names no model", file.display()),
+    }
 }
 
 fn write(paths: &ModelPaths, model: &Model) -> anyhow::Result<()> {
