@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,9 +62,8 @@ type Done = (Result<i32, String>, Vec<u8>, Vec<u8>);
 
 fn execute(connection: &Arc<Connection>, runs: &Runs, run: Run) -> anyhow::Result<Done> {
     let socket = run.unit.as_ref().map(|unit| ToolSocket::open(connection, unit)).transpose()?;
-    let directory =
-        tempfile::Builder::new().prefix("juju-exec").tempdir().context("making a directory for the script")?;
-    let mut command = command(&run, directory.path())?;
+    let directory = ScriptDirectory::new(run.id)?;
+    let mut command = command(&run, &directory.0)?;
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = command
         .stdin(Stdio::null())
@@ -83,6 +83,23 @@ fn execute(connection: &Arc<Connection>, runs: &Runs, run: Run) -> anyhow::Resul
         (None, None) => Ok(-1),
     };
     Ok((end, stdout, stderr))
+}
+
+/// `/tmp/juju-exec<number>`, for as long as the script runs.
+struct ScriptDirectory(PathBuf);
+
+impl ScriptDirectory {
+    fn new(run: u64) -> anyhow::Result<Self> {
+        let path = PathBuf::from(format!("/tmp/juju-exec{}{run:06}", std::process::id()));
+        fs::create_dir(&path).with_context(|| format!("making {}", path.display()))?;
+        Ok(ScriptDirectory(path))
+    }
+}
+
+impl Drop for ScriptDirectory {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
 }
 
 /// Go's word for a signal.

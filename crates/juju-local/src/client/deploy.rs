@@ -197,6 +197,9 @@ pub fn resolved(arguments: &[String]) -> Outcome {
     } else if units.is_empty() {
         return Err(Refusal::usage("no unit specified"));
     }
+    if let Some(bad) = units.iter().find(|name| UnitName::parse(name).is_none()) {
+        return Err(Refusal::usage(format!("unit name \"{bad}\" not valid")));
+    }
     for unit in units {
         client.ask(&Request::Resolved { unit, retry: !parsed.has("no-retry") })?;
     }

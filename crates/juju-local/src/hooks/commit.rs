@@ -102,8 +102,11 @@ fn apply_secret(model: &mut Model, context: &Context, change: &PendingSecret) ->
             secret.label = label.clone().unwrap_or_else(|| secret.label.clone());
             secret.description = description.clone().unwrap_or_else(|| secret.description.clone());
             secret.updated = now;
+            // What was added in this very hook has one revision, however often its content was set.
+            let added = |other: &PendingSecret| matches!(other, PendingSecret::Add { id: added, .. } if added == id);
+            let fresh = context.secrets.iter().any(added);
             if let Some(content) = content.as_ref().filter(|content| secret.content(secret.latest) != Some(content)) {
-                secret.latest += 1;
+                secret.latest += u32::from(!fresh);
                 secret.revisions.insert(secret.latest, Revision { content: content.clone(), created: now });
                 secret.expires = None;
                 secret.expiry_said = None;

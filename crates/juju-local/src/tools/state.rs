@@ -149,9 +149,10 @@ fn whole_network(address: &str) -> Value {
 fn resource_get(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal> {
     let Some(name) = parsed.arguments.first() else { return usage("missing required resource name") };
     let uuid = &scene.model.uuid;
+    let application = scene.model.entity_uuid(scene.context.unit.application());
     failed(format!(
         "could not download resource: HTTP request failed: Get https://controller/model/{uuid}/resources/{name}: getting UUID of \
-         resource {name} for application {uuid}: resource not found"
+         resource {name} for application {application}: resource not found"
     ))
 }
 

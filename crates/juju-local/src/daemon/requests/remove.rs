@@ -99,7 +99,7 @@ pub(super) fn machines(state: &mut State, ids: &[String], force: bool) -> Respon
             .map(|unit| unit.name.clone())
             .collect();
         if !units.is_empty() && !force {
-            let uuid = &state.model.uuid;
+            let uuid = state.model.entity_uuid(&format!("machine-{id}"));
             return Err(Failure::new(format!(
                 "removing machine failed: removing machine: machine \"{uuid}\": cannot set machine \"{uuid}\" to dying without \
                  force: machine has units"
