@@ -6,13 +6,12 @@
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use nix::mount::{MntFlags, umount2};
 use nix::sched::{CloneFlags, setns};
 
-use super::program::{run, run_with_input};
+use super::program::{run, run_with_input, system};
 use super::spec::{Spec, check_name};
 
 /// Where `ip` keeps the namespaces it knows by name.
@@ -87,7 +86,7 @@ pub(super) fn connect(spec: &Spec) -> Result<()> {
 /// Pulls or plugs the machine's cable at the bridge.
 pub(super) fn set_link(network: &str, machine: &str, up: bool) -> Result<()> {
     let state = if up { "up" } else { "down" };
-    run(Command::new("ip").args(["-n", network, "link", "set", machine, state]))?;
+    run(system("ip").args(["-n", network, "link", "set", machine, state]))?;
     Ok(())
 }
 
@@ -96,7 +95,7 @@ pub(super) fn set_link(network: &str, machine: &str, up: bool) -> Result<()> {
 /// It would vanish with the namespace, but only when the kernel gets to it, which is too late for a machine that is powered
 /// on again at once.
 pub(super) fn disconnect(network: &str, machine: &str) {
-    run(Command::new("ip").args(["-n", network, "link", "delete", machine])).ok();
+    run(system("ip").args(["-n", network, "link", "delete", machine])).ok();
 }
 
 pub(super) fn namespace_path(name: &str) -> PathBuf {
@@ -122,7 +121,7 @@ pub(super) fn enter_namespace(name: &str) -> Result<()> {
 
 fn add_namespace(name: &str) -> Result<()> {
     let _guard = lock()?;
-    run(Command::new("ip").args(["netns", "add", name]))?;
+    run(system("ip").args(["netns", "add", name]))?;
     Ok(())
 }
 
@@ -152,6 +151,6 @@ fn lock() -> Result<File> {
 }
 
 fn ip_batch(namespace: &str, lines: &str) -> Result<()> {
-    run_with_input(Command::new("ip").args(["-n", namespace, "-batch", "-"]), lines)?;
+    run_with_input(system("ip").args(["-n", namespace, "-batch", "-"]), lines)?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -45,10 +45,21 @@ pub(super) fn ourselves<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>)
 
 /// Says whether a program of that name can be started.
 pub(super) fn is_installed(name: &str) -> bool {
+    find(name).is_some()
+}
+
+/// On PATH, or where system programs are: an ordinary user's PATH, kept by sudo, does not lead there.
+fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin", "/usr/bin", "/sbin", "/bin"].map(Into::into))
-        .any(|directory| directory.join(name).is_file())
+        .map(|directory| directory.join(name))
+        .find(|file| file.is_file())
+}
+
+/// A command for a program of the system.
+pub(super) fn system(name: &str) -> Command {
+    Command::new(find(name).unwrap_or_else(|| name.into()))
 }
 
 /// The last lines of a log, for an error message.

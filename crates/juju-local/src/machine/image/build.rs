@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::super::program::{line, run, tail};
+use super::super::program::{line, run, system, tail};
 use super::pool;
 use super::recipe::{Recipe, USER, USER_ID};
 
@@ -35,7 +35,7 @@ pub(super) fn build(recipe: &Recipe, directory: &Path, lock: &File, phase: &mut 
 
 /// A command that runs in the image as if it were the whole system.
 pub(super) fn in_image(rootfs: &Path, program: &str) -> Command {
-    let mut command = Command::new("chroot");
+    let mut command = system("chroot");
     command.arg(rootfs).arg(program);
     command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/root").env("LC_ALL", "C.UTF-8");
     command.env("DEBIAN_FRONTEND", "noninteractive");
@@ -47,7 +47,7 @@ const PHASES: [&str; 4] = ["running", "downloading", "extracting", "installing"]
 
 /// Runs mmdebstrap with the mirror it chooses by itself.
 fn bootstrap(recipe: &Recipe, rootfs: &Path, lock: &File, log_path: &Path, phase: &mut dyn FnMut(&str)) -> Result<()> {
-    let mut command = Command::new("mmdebstrap");
+    let mut command = system("mmdebstrap");
     command.args(["--mode=root", "--variant=minbase", "--format=directory", "--aptopt=Acquire::Languages \"none\""]);
     command.args(host_settings()?.iter().map(|setting| format!("--aptopt={setting}")));
     // The package lists are needed again for the pool.
@@ -83,7 +83,7 @@ fn bootstrap(recipe: &Recipe, rootfs: &Path, lock: &File, log_path: &Path, phase
 
 /// How this host reaches mirrors and what it asks of them: proxies, and whether old package lists are accepted.
 fn host_settings() -> Result<Vec<String>> {
-    let dump = run(Command::new("apt-config").args(["dump", "Acquire"]))?;
+    let dump = run(system("apt-config").args(["dump", "Acquire"]))?;
     let wanted = |line: &&str| {
         let key = line.split(' ').next().unwrap_or_default();
         key == "Acquire::Check-Valid-Until" || key.starts_with("Acquire::http") && key.contains("::Proxy")
