@@ -6,7 +6,7 @@ use crate::charm::{Archive, Charm, ConfigOption, Refusal, Role, check_endpoints,
 use crate::clock::Moment;
 use crate::daemon::State;
 use crate::daemon::provision::add_machine;
-use crate::model::{Application, Life, Side, Status, StatusInfo, Unit};
+use crate::model::{Application, Life, Side, Unit};
 use crate::names::{UnitName, check_application};
 use crate::wire::{Deploy, Failure, Response};
 
@@ -219,22 +219,7 @@ fn place_units(state: &mut State, application: &str, count: u32, to: &[String]) 
         let counter = state.model.counters.unit.entry(application.to_owned()).or_insert(0);
         let name = UnitName::new(application, *counter);
         *counter += 1;
-        let unit = Unit {
-            name: name.clone(),
-            machine,
-            principal: None,
-            life: Life::Alive,
-            agent: StatusInfo::new(Status::Allocating, ""),
-            workload: StatusInfo::new(Status::Waiting, "waiting for machine"),
-            workload_version: String::new(),
-            ports: Vec::new(),
-            state: Default::default(),
-            storage: Default::default(),
-            removal_due: Moment(0),
-            forced: false,
-            uniter: Default::default(),
-        };
-        state.model.units.insert(name.clone(), unit);
+        state.model.units.insert(name.clone(), Unit::new(name.clone(), &machine));
         state.model.attach_storage(&name);
     }
     Ok(())
