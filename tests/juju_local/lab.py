@@ -163,7 +163,12 @@ class Lab:
         return {trace for trace in ours if is_frame(trace)}
 
     def left_over(self):
-        return host.left_over(self.traces_before, host.traces(), self.model, {self.identifier})
+        """What carries this model's name or digits, and links: nobody may add any to the host's own network.
+
+        Other mounts and cgroups are not looked at: tests of other checkouts may run beside these.
+        """
+        new = host.left_over(self.traces_before, host.traces(), self.model, {self.identifier})
+        return {trace for trace in new if trace.startswith("link ") or host.concerns(trace, self.model, {self.identifier})}
 
     def destroy(self, **options):
         """Ends the model, by force unless told otherwise, and sees to it that nothing stays."""
