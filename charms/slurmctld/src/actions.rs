@@ -8,7 +8,7 @@ use slurm_ops::{CommandError, Machine};
 pub fn act(action: &ActionName, tools: &Tools, machine: &Machine) -> Result<ActionResults, ActionFailure> {
     match action.as_str() {
         Resume::NAME => {
-            let request: Resume = tools.action_get().map_err(ActionFailure::broken)?;
+            let request: Resume = tools.action_get()?;
             resume(&request, machine)
         }
         other => Err(ActionFailure::refused(format!("this charm has no action {other}"))),

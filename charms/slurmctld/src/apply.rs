@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::names;
 use crate::observe::Memory;
 use crate::plan::Step;
-use charm::tools::{Port, SecretAnswer, SecretContent};
+use charm::tools::{Grantee, Port, SecretAnswer, SecretContent};
 use charm::{Context, Tools, Wake};
 use slurm_ops::files::Access;
 use slurm_ops::keys::{AuthKey, JwtKey, KeySet};
@@ -55,7 +55,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             memory.tried.save = true;
             configuration::save_partitions(machine, partition);
         }
-        Step::OpenPort => tools.open_port(Port(names::PORT))?,
+        Step::OpenPort => tools.open_port(Port::tcp(names::PORT)),
         Step::AddSecret => {
             add_secret(tools, machine)?;
             memory.secret_made = true;
@@ -63,14 +63,14 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         Step::GrantSecret(relation) => {
             // Only the leader plans this, and it has just seen the secret.
             if let Some(info) = tools.secret_info_get(names::SECRET_LABEL)? {
-                tools.secret_grant(&info.id, relation)?;
+                tools.secret_grant(&info.id, relation, Grantee::Application);
             }
             memory.granted.insert(relation.clone());
         }
         Step::PublishPeerApp(relation, bag) | Step::PublishController(relation, bag) => {
-            tools.relation_set_app(relation, bag)?;
+            tools.relation_set_app(relation, bag);
         }
-        Step::PublishPeerUnit(relation, bag) => tools.relation_set_unit(relation, bag)?,
+        Step::PublishPeerUnit(relation, bag) => tools.relation_set_unit(relation, bag),
         Step::StartWaking => {
             let wake = Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN);
             machine.command("systemd-run").args(wake.systemd_run_arguments()).run()?;

@@ -24,7 +24,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             let note = ctx.charm_dir.join(names::REPORTED_VERSION);
             files::replace(machine, note, version.as_bytes(), &Access::own(0o644))?;
         }
-        Step::PublishPartition(relation, bag) => tools.relation_set_app(relation, bag)?,
+        Step::PublishPartition(relation, bag) => tools.relation_set_app(relation, bag),
         Step::WriteDropIn(text) => {
             if !systemd::ensure_drop_in(machine, names::SERVICE, names::DROP_IN, text)? {
                 // The file is right, so what is missing is that systemd reads it.
@@ -62,7 +62,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
                 tracing::warn!("the node is not saved yet: {error}");
             }
         }
-        Step::OpenPort => tools.open_port(Port(names::PORT))?,
+        Step::OpenPort => tools.open_port(Port::tcp(names::PORT)),
         Step::StartWaking => {
             let wake = Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN);
             machine.command("systemd-run").args(wake.systemd_run_arguments()).run()?;

@@ -4,8 +4,8 @@ use std::error::Error;
 
 /// An action of a charm: parameters decoded into a struct, and an answer.
 ///
-/// Juju checks parameters against the schema in the charm's metadata before the charm is started, so a parameter that
-/// does not decode is a defect of the charm.
+/// Juju checks parameters against the schema in the charm's metadata before the charm is started. Whatever passes there and
+/// does not decode all the same is refused by name.
 pub trait Action: serde::de::DeserializeOwned {
     /// The name the operator types.
     const NAME: &'static str;

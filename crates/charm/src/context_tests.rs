@@ -1,7 +1,7 @@
 //! What each dispatch path and its variables are understood as.
 
 use super::*;
-use crate::event::{RelationEvent, RelationEventKind, SecretEvent, SecretEventKind, StorageEvent};
+use crate::event::{RelationEvent, RelationEventKind, SecretEvent, SecretEventKind, StorageEvent, StorageEventKind};
 
 const LOOK_AGAIN: &str = "look-again";
 
@@ -106,9 +106,19 @@ fn a_bare_secret_id_and_an_empty_label_are_understood() {
 
 #[test]
 fn storage_hooks_name_their_instance() {
-    let expected = StorageEvent { name: "scratch-disk".to_owned(), id: "scratch-disk/0".to_owned(), detaching: true };
-    let seen = event("hooks/scratch-disk-storage-detaching", &[("JUJU_STORAGE_ID", "scratch-disk/0")]);
-    assert_eq!(seen, Event::Storage(expected));
+    let mut expected = StorageEvent {
+        name: "scratch-disk".to_owned(),
+        id: "scratch-disk/0".parse().unwrap(),
+        location: None,
+        kind: StorageEventKind::Detaching,
+    };
+    let id = ("JUJU_STORAGE_ID", "scratch-disk/0");
+    assert_eq!(event("hooks/scratch-disk-storage-detaching", &[id]), Event::Storage(expected.clone()));
+    expected.location = Some("/srv/scratch".into());
+    expected.kind = StorageEventKind::Attached;
+    let location = ("JUJU_STORAGE_LOCATION", "/srv/scratch");
+    assert_eq!(event("hooks/scratch-disk-storage-attached", &[id, location]), Event::Storage(expected));
+    assert!(read("hooks/scratch-disk-storage-attached", &[("JUJU_STORAGE_ID", "../0")]).is_err());
 }
 
 #[test]

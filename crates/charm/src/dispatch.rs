@@ -37,18 +37,28 @@ pub fn run<C: Charm>() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let tools = Tools::from_path();
+    let tools = Tools::from_path(&ctx.unit);
     let journal = Journal::install(matches!(ctx.event, Event::Action(_)));
     report_panics(journal.clone(), tools.clone());
-    let subject = format!("{} {}", ctx.unit, ctx.event);
-    let event = ctx.event.clone();
-    let mut charm = C::new(ctx, tools.clone());
-    let code = match &event {
-        Event::Action(name) => answer(&mut charm, name, &subject, &tools),
-        _ => settle(&mut charm, &subject, &tools, &journal),
-    };
+    let code = dispatch::<C>(ctx, &tools, &journal, C::new);
     journal.flush(&tools);
     code
+}
+
+/// Runs one dispatch of a charm that `make` puts together, with whatever answers its tools. The log stays in `journal`.
+pub fn dispatch<C: Charm>(
+    ctx: Context,
+    tools: &Tools,
+    journal: &Journal,
+    make: impl FnOnce(Context, Tools) -> C,
+) -> ExitCode {
+    let subject = format!("{} {}", ctx.unit, ctx.event);
+    let event = ctx.event.clone();
+    let mut charm = make(ctx, tools.clone());
+    match &event {
+        Event::Action(name) => answer(&mut charm, name, &subject, tools),
+        _ => settle(&mut charm, &subject, tools, journal),
+    }
 }
 
 fn settle<C: Charm>(charm: &mut C, subject: &str, tools: &Tools, journal: &Journal) -> ExitCode {
@@ -73,7 +83,7 @@ fn answer<C: Charm>(charm: &mut C, name: &ActionName, subject: &str, tools: &Too
     let told = match charm.act(name) {
         Ok(results) => {
             tracing::info!("{subject}: done");
-            set_results(tools, &results).map(|()| ExitCode::SUCCESS)
+            tools.send().and_then(|()| set_results(tools, &results)).map(|()| ExitCode::SUCCESS)
         }
         Err(ActionFailure::Refused(reason)) => {
             tracing::info!("{subject}: refused: {reason}");

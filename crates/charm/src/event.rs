@@ -3,8 +3,9 @@
 //! Nothing is read from Juju here, and nothing is decided about what to do: an event says when, not what.
 
 use crate::context::{ContextError, Variables};
-use crate::name::{AppName, EndpointName, RelationId, SecretId, UnitName};
+use crate::name::{AppName, EndpointName, RelationId, SecretId, StorageId, UnitName};
 use std::fmt;
+use std::path::PathBuf;
 
 /// The reason of one dispatch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,8 +79,16 @@ pub struct StorageEvent {
     /// The name in the charm's metadata, such as `data`.
     pub name: String,
     /// The instance, such as `data/0`.
-    pub id: String,
-    pub detaching: bool,
+    pub id: StorageId,
+    /// Where it is, if Juju says so.
+    pub location: Option<PathBuf>,
+    pub kind: StorageEventKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StorageEventKind {
+    Attached,
+    Detaching,
 }
 
 /// The name of an action, as the operator typed it after `juju run <unit>`.
@@ -142,17 +151,20 @@ impl Event {
                 return Some(Self::of_relation(endpoint, suffix, variables));
             }
         }
-        for (suffix, detaching) in [("-storage-attached", false), ("-storage-detaching", true)] {
-            if let Some(storage) = name.strip_suffix(suffix) {
-                let event = variables.required("JUJU_STORAGE_ID").map(|id| StorageEvent {
-                    name: storage.to_owned(),
-                    id,
-                    detaching,
-                });
-                return Some(event.map(Self::Storage));
-            }
-        }
-        None
+        let storage =
+            [("-storage-attached", StorageEventKind::Attached), ("-storage-detaching", StorageEventKind::Detaching)];
+        storage.into_iter().find_map(|(suffix, kind)| {
+            name.strip_suffix(suffix).map(|storage| Self::of_storage(storage, kind, variables))
+        })
+    }
+
+    fn of_storage(name: &str, kind: StorageEventKind, variables: &Variables<'_>) -> Result<Self, ContextError> {
+        Ok(Self::Storage(StorageEvent {
+            name: name.to_owned(),
+            id: variables.parse("JUJU_STORAGE_ID", &variables.required("JUJU_STORAGE_ID")?)?,
+            location: variables.text("JUJU_STORAGE_LOCATION").map(PathBuf::from),
+            kind,
+        }))
     }
 
     fn of_relation(endpoint: &str, suffix: &str, variables: &Variables<'_>) -> Result<Self, ContextError> {
@@ -237,7 +249,10 @@ impl fmt::Display for Event {
                 SecretEventKind::Remove { .. } => "secret-remove",
             },
             Self::Storage(event) => {
-                let kind = if event.detaching { "detaching" } else { "attached" };
+                let kind = match event.kind {
+                    StorageEventKind::Attached => "attached",
+                    StorageEventKind::Detaching => "detaching",
+                };
                 return write!(formatter, "{}-storage-{kind}", event.name);
             }
             Self::Action(name) => return write!(formatter, "action {}", name.as_str()),

@@ -54,7 +54,8 @@ mod tests {
             };
             Some(value.to_owned())
         });
-        is_leaving(&ctx.unwrap(), &Tools::with_runner(Arc::new(Goal(goal)))).unwrap()
+        let ctx = ctx.unwrap();
+        is_leaving(&ctx, &Tools::with_runner(&ctx.unit, Arc::new(Goal(goal)))).unwrap()
     }
 
     #[test]

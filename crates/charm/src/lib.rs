@@ -21,9 +21,11 @@ pub mod wake;
 pub use action::{Action, ActionFailure, ActionResults};
 pub use context::{Context, ContextError};
 pub use dispatch::{Charm, run};
-pub use event::{ActionName, Event, RelationEvent, RelationEventKind, SecretEvent, SecretEventKind};
+pub use event::{
+    ActionName, Event, RelationEvent, RelationEventKind, SecretEvent, SecretEventKind, StorageEvent, StorageEventKind,
+};
 pub use leaving::is_leaving;
-pub use name::{AppName, EndpointName, NameError, RelationId, SecretId, UnitName};
+pub use name::{AppName, EndpointName, NameError, RelationId, SecretId, StorageId, UnitName};
 pub use reconcile::{Next, Plan, ReconcileError, Reconciler};
 pub use status::Status;
 pub use tools::{Databag, ToolError, Tools};

@@ -70,6 +70,11 @@ text_name! {
     SecretId
 }
 
+text_name! {
+    /// One storage of a unit, such as `scratch-disk/0`.
+    StorageId
+}
+
 impl FromStr for AppName {
     type Err = NameError;
 
@@ -116,6 +121,18 @@ impl UnitName {
     /// Returns the name with `-` for `/`: `compute-0`, fit for file names and host-like names.
     pub fn dashed(&self) -> String {
         self.0.replace('/', "-")
+    }
+}
+
+impl FromStr for StorageId {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        match text.split_once('/') {
+            Some((name, digits)) if is_word(name) && number(digits) => Ok(Self(text.to_owned())),
+            _ => Err(NameError::new("storage", "a name, `/` and a number", text)),
+        }
     }
 }
 

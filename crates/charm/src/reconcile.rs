@@ -65,6 +65,11 @@ pub enum ReconcileError<E: Error + 'static> {
     },
     #[error("after {MAX_ROUNDS} rounds the plan still wants to: {steps}")]
     Unsettled { steps: String },
+    #[error("could not publish")]
+    Publish {
+        #[source]
+        source: ToolError,
+    },
     #[error("could not report the status")]
     Report {
         #[source]
@@ -75,7 +80,7 @@ pub enum ReconcileError<E: Error + 'static> {
 /// A chain of facts that only show one after another is shorter than this in every charm here.
 pub const MAX_ROUNDS: usize = 16;
 
-/// Brings a unit as far as it can be brought now, reports its status, and returns the names of the steps taken.
+/// Brings a unit as far as it can be brought now, publishes what its steps wrote for Juju, reports its status, and returns the names of the steps taken.
 pub fn reconcile<R: Reconciler>(
     reconciler: &mut R,
     tools: &Tools,
@@ -87,6 +92,7 @@ pub fn reconcile<R: Reconciler>(
         let seen = reconciler.observe().map_err(|source| ReconcileError::Observe { source })?;
         let steps = R::plan(&seen).steps;
         if steps.is_empty() {
+            tools.send().map_err(|source| ReconcileError::Publish { source })?;
             report(tools, shown, &R::status(&seen)).map_err(|source| ReconcileError::Report { source })?;
             break;
         }

@@ -71,7 +71,8 @@ fn counter(at: u32, goal: u32) -> Counter {
 
 fn run(counter: &mut Counter, shown: &str) -> (Result<Vec<String>, ReconcileError<NoPower>>, Vec<String>) {
     let juju = Arc::new(Juju { shown: Mutex::new(shown.to_owned()), ..Juju::default() });
-    let outcome = reconcile(counter, &Tools::with_runner(juju.clone()), &Journal::default());
+    let unit = "counter/0".parse().unwrap();
+    let outcome = reconcile(counter, &Tools::with_runner(&unit, juju.clone()), &Journal::default());
     let calls = juju.calls.lock().unwrap().clone();
     (outcome, calls)
 }

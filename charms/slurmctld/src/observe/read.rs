@@ -53,7 +53,7 @@ pub fn observe(
         peer: peer(ctx, tools)?,
         secret: secret(ctx, tools, leader, memory, &computes)?,
         computes,
-        port_open: tools.opened_ports()?.contains(&charm::tools::Port(names::PORT)),
+        port_open: tools.opened_ports()?.contains(&charm::tools::Port::tcp(names::PORT)),
         waking: machine.path(Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).timer_file()).exists(),
         machine: observe_machine(ctx, machine, configuration, memory)?,
         tried: memory.tried.clone(),

@@ -38,7 +38,7 @@ pub fn observe(
         leader,
         partition: partition(ctx, tools)?,
         key: key(tools, machine, controller.as_ref(), memory)?,
-        port_open: tools.opened_ports()?.contains(&charm::tools::Port(names::PORT)),
+        port_open: tools.opened_ports()?.contains(&charm::tools::Port::tcp(names::PORT)),
         waking: machine.path(Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).timer_file()).exists(),
         machine: observe_machine(ctx, machine, &node_name)?,
         tried: memory.tried.clone(),

@@ -1,12 +1,17 @@
 //! `action-*`: the parameters of an action and its answer.
 
 use super::{ToolError, Tools};
+use crate::action::ActionFailure;
 use serde::de::DeserializeOwned;
+use serde::de::value::MapDeserializer;
+use serde_json::{Map, Value};
+use std::cell::RefCell;
 
 impl Tools {
-    /// Reads the parameters of the running action, defaults filled in.
-    pub fn action_get<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
-        self.ask("action-get", &[])
+    /// Reads the parameters of the running action into a struct, defaults filled in. What does not fit is refused by name.
+    pub fn action_get<T: DeserializeOwned>(&self) -> Result<T, ActionFailure> {
+        let given: Option<Map<String, Value>> = self.ask_once("action-get", &[]).map_err(ActionFailure::broken)?;
+        decode(given.unwrap_or_default()).map_err(ActionFailure::Refused)
     }
 
     /// Adds values to the action's result. A dot in a key makes an object in an object.
@@ -27,4 +32,16 @@ impl Tools {
     pub fn action_log(&self, message: &str) -> Result<(), ToolError> {
         self.tell("action-log", &["--", message])
     }
+}
+
+/// Decodes parameters one by one, so that a complaint can name the one it is about.
+fn decode<T: DeserializeOwned>(given: Map<String, Value>) -> Result<T, String> {
+    let at = RefCell::new(None);
+    let entries = given.into_iter().inspect(|(key, _)| *at.borrow_mut() = Some(key.clone()));
+    let decoded = T::deserialize(MapDeserializer::<_, serde_json::Error>::new(entries));
+    decoded.map_err(|error| match at.into_inner() {
+        // Serde names a missing one by itself, and finds out after the last.
+        Some(key) if !error.to_string().starts_with("missing field") => format!("parameter `{key}`: {error}"),
+        _ => format!("parameters: {error}"),
+    })
 }

@@ -1,10 +1,13 @@
 //! Hook tools, one typed function each, in files grouped by noun. Every one goes through [`Tools::run`], and the only
 //! place that starts a process is [`process`].
 //!
-//! A function here asks or says one thing; it compares nothing and decides nothing. Whether a write is needed is for a
-//! plan to find out.
+//! What Juju shows the same to a hook from its start to its end is asked once and remembered. What Juju would only commit
+//! after the hook (bags, state, ports, grants of secrets) is collected, seen by later reads, and sent by [`Tools::send`], each
+//! only if it differs from what is there. A dispatch that fails sends nothing of it, also under `juju-exec`, where Juju
+//! itself would commit. What acts at once in Juju (status, version, log, reboot) is said at once.
 
 pub mod action;
+pub mod application;
 pub mod config;
 pub mod error;
 pub mod goal_state;
@@ -12,40 +15,55 @@ pub mod network;
 pub mod port;
 pub mod process;
 pub mod relation;
+pub mod resource;
 pub mod secret;
+mod session;
 pub mod state;
+pub mod storage;
 pub mod unit;
 
 pub use config::Config;
 pub use error::{Refusal, ToolError};
 pub use goal_state::GoalState;
 pub use network::Network;
-pub use port::Port;
+pub use port::{Port, Protocol};
 pub use process::{Call, Output, ProcessRunner, ToolRunner};
-pub use secret::{SecretAnswer, SecretContent, SecretInfo, Unreadable};
+pub use secret::{Grantee, SecretAnswer, SecretContent, SecretInfo, Unreadable};
+pub use storage::{Storage, StorageKind};
 
+use crate::name::UnitName;
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
+use session::Session;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Values of a bag, ordered by key.
 pub type Databag = std::collections::BTreeMap<String, String>;
 
 /// Access to Juju from inside a hook.
+///
+/// Clones share what was read and what is to be sent.
 #[derive(Clone)]
 pub struct Tools {
     runner: Arc<dyn ToolRunner>,
+    unit: UnitName,
+    session: Arc<Mutex<Session>>,
 }
 
 impl Tools {
-    /// Returns tools that are found on `PATH`, where the agent puts them.
-    pub fn from_path() -> Self {
-        Self::with_runner(Arc::new(ProcessRunner))
+    /// Returns the tools of a unit that are found on `PATH`, where the agent puts them.
+    pub fn from_path(unit: &UnitName) -> Self {
+        Self::with_runner(unit, Arc::new(ProcessRunner))
     }
 
-    /// Returns tools that are served by `runner`.
-    pub fn with_runner(runner: Arc<dyn ToolRunner>) -> Self {
-        Self { runner }
+    /// Returns the tools of a unit that are served by `runner`.
+    pub fn with_runner(unit: &UnitName, runner: Arc<dyn ToolRunner>) -> Self {
+        Self { runner, unit: unit.clone(), session: Arc::default() }
+    }
+
+    fn session(&self) -> MutexGuard<'_, Session> {
+        // A panic while it was held is being reported; nothing is sent after that.
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs one tool to its end and returns what it printed.
@@ -77,13 +95,29 @@ impl Tools {
 
     /// Runs one tool with `--format=json` and decodes its answer.
     fn ask<T: DeserializeOwned>(&self, tool: &str, arguments: &[&str]) -> Result<T, ToolError> {
-        let mut all = vec!["--format=json"];
-        all.extend_from_slice(arguments);
+        let all = as_json(arguments);
         let stdout = self.run(tool, &all, None)?;
-        serde_json::from_slice(&stdout).map_err(|source| ToolError::Decode {
-            command: Call { tool, arguments: &all, stdin: None }.command_line(),
-            source,
-        })
+        decode(tool, &all, &stdout)
+    }
+
+    /// Like [`Self::ask`], for what Juju keeps as it was at the start of the hook: the same question starts one process.
+    fn ask_once<T: DeserializeOwned>(&self, tool: &str, arguments: &[&str]) -> Result<T, ToolError> {
+        let all = as_json(arguments);
+        let line = Call { tool, arguments: &all, stdin: None }.command_line();
+        let known = self.session().answers.get(&line).cloned();
+        let stdout = match known {
+            Some(stdout) => stdout,
+            None => self.run(tool, &all, None)?,
+        };
+        let answer = decode(tool, &all, &stdout)?;
+        self.session().answers.insert(line, stdout);
+        Ok(answer)
+    }
+
+    /// Runs one tool that answers with a line of text.
+    fn ask_text(&self, tool: &str, arguments: &[&str]) -> Result<String, ToolError> {
+        let stdout = self.run(tool, arguments, None)?;
+        Ok(String::from_utf8_lossy(&stdout).trim_end_matches('\n').to_owned())
     }
 
     /// Runs one tool that answers with nothing.
@@ -96,6 +130,17 @@ impl Tools {
         let text = serde_json::to_vec(values).expect("invariant: a map of strings has a JSON form");
         self.run(tool, arguments, Some(&text)).map(drop)
     }
+}
+
+fn as_json<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let mut all = vec!["--format=json"];
+    all.extend_from_slice(arguments);
+    all
+}
+
+fn decode<T: DeserializeOwned>(tool: &str, arguments: &[&str], stdout: &[u8]) -> Result<T, ToolError> {
+    serde_json::from_slice(stdout)
+        .map_err(|source| ToolError::Decode { command: Call { tool, arguments, stdin: None }.command_line(), source })
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ pub struct Network {
     pub bind: Vec<String>,
     /// Addresses others should use.
     pub ingress: Vec<String>,
+    /// Where connections of this unit come from. Empty under Juju 4.0.9.
+    pub egress: Vec<String>,
 }
 
 impl Tools {
@@ -23,6 +25,8 @@ impl Tools {
             bind_addresses: Option<Vec<Interface>>,
             #[serde(default)]
             ingress_addresses: Option<Vec<String>>,
+            #[serde(default)]
+            egress_subnets: Option<Vec<String>>,
         }
         #[derive(Deserialize)]
         struct Interface {
@@ -33,11 +37,12 @@ impl Tools {
         struct Address {
             value: String,
         }
-        let answer: Answer = self.ask("network-get", &[endpoint.as_str()])?;
+        let answer: Answer = self.ask_once("network-get", &[endpoint.as_str()])?;
         let interfaces = answer.bind_addresses.unwrap_or_default().into_iter();
         Ok(Network {
             bind: interfaces.flat_map(|interface| interface.addresses.unwrap_or_default()).map(|a| a.value).collect(),
             ingress: answer.ingress_addresses.unwrap_or_default(),
+            egress: answer.egress_subnets.unwrap_or_default(),
         })
     }
 }

@@ -1,49 +1,90 @@
-//! `relation-ids`, `relation-list`, `relation-get`, `relation-set`: who is related, and the bags.
+//! `relation-ids`, `relation-list`, `relation-get`, `relation-set`, `relation-model-get`: who is related, and the bags.
 
-use super::{Databag, ToolError, Tools};
+use super::session::Side;
+use super::{Databag, Refusal, ToolError, Tools};
 use crate::name::{AppName, EndpointName, RelationId, UnitName};
 
 impl Tools {
     /// Lists the relations of an endpoint. In `-broken` Juju may or may not list the relation that ends.
     pub fn relation_ids(&self, endpoint: &EndpointName) -> Result<Vec<RelationId>, ToolError> {
-        let texts: Option<Vec<String>> = self.ask("relation-ids", &[endpoint.as_str()])?;
+        let texts: Option<Vec<String>> = self.ask_once("relation-ids", &[endpoint.as_str()])?;
         texts.unwrap_or_default().iter().map(|text| parsed("relation-ids", text)).collect()
     }
 
     /// Lists the remote units the agent knows of. It may name units that are gone; `goal_state` does not.
     pub fn relation_list(&self, relation: &RelationId) -> Result<Vec<UnitName>, ToolError> {
-        let texts: Option<Vec<String>> = self.ask("relation-list", &["-r", relation.as_str()])?;
+        let texts: Option<Vec<String>> = self.ask_once("relation-list", &["-r", relation.as_str()])?;
         texts.unwrap_or_default().iter().map(|text| parsed("relation-list", text)).collect()
     }
 
     /// Names the application at the other end. None while Juju does not know it.
     pub fn relation_list_app(&self, relation: &RelationId) -> Result<Option<AppName>, ToolError> {
-        let text: Option<String> = self.ask("relation-list", &["-r", relation.as_str(), "--app"])?;
+        let text: Option<String> = self.ask_once("relation-list", &["-r", relation.as_str(), "--app"])?;
         text.filter(|text| !text.is_empty()).map(|text| parsed("relation-list", &text)).transpose()
     }
 
-    /// Reads the bag of an application: the remote one, or on the leader its own.
+    /// Reads the bag of an application: the remote one, or the own one where Juju allows that (the leader, and any unit of a
+    /// peer relation). What this dispatch is going to write to the own bag is in it.
     ///
     /// Juju may print an unset bag as `null` and an empty one as `{}`; both are an empty map here.
     pub fn relation_get_app(&self, relation: &RelationId, app: &AppName) -> Result<Databag, ToolError> {
-        let bag: Option<Databag> = self.ask("relation-get", &["-r", relation.as_str(), "--app", "-", app.as_str()])?;
-        Ok(bag.unwrap_or_default())
+        let bag: Option<Databag> =
+            self.ask_once("relation-get", &["-r", relation.as_str(), "--app", "-", app.as_str()])?;
+        let bag = bag.unwrap_or_default();
+        Ok(if *app == self.unit.app() { self.session().over(relation, Side::App, bag) } else { bag })
+    }
+
+    /// Reads the own application's bag. `None`: Juju does not let this unit read it, which differs between versions.
+    pub fn relation_get_own_app(&self, relation: &RelationId) -> Result<Option<Databag>, ToolError> {
+        match self.relation_get_app(relation, &self.unit.app()) {
+            Ok(bag) => Ok(Some(bag)),
+            Err(error) => match error.refusal() {
+                Some(Refusal::NotAllowed | Refusal::NotLeader) => Ok(None),
+                _ => Err(error),
+            },
+        }
     }
 
     /// Reads the bag of a unit, its own included. Juju's own keys, such as `ingress-address`, are in it.
     pub fn relation_get_unit(&self, relation: &RelationId, unit: &UnitName) -> Result<Databag, ToolError> {
-        let bag: Option<Databag> = self.ask("relation-get", &["-r", relation.as_str(), "-", unit.as_str()])?;
-        Ok(bag.unwrap_or_default())
+        let bag: Option<Databag> = self.ask_once("relation-get", &["-r", relation.as_str(), "-", unit.as_str()])?;
+        let bag = bag.unwrap_or_default();
+        Ok(if *unit == self.unit { self.session().over(relation, Side::Unit, bag) } else { bag })
     }
 
-    /// Writes keys of the own application's bag; only the leader may. An empty value deletes its key.
-    pub fn relation_set_app(&self, relation: &RelationId, values: &Databag) -> Result<(), ToolError> {
-        self.tell_map("relation-set", &["-r", relation.as_str(), "--app", "--file", "-"], values)
+    /// Reads the bag of a remote unit that may be gone. `None`: Juju knows no such unit there, or no longer.
+    pub fn relation_get_remote_unit(
+        &self,
+        relation: &RelationId,
+        unit: &UnitName,
+    ) -> Result<Option<Databag>, ToolError> {
+        match self.relation_get_unit(relation, unit) {
+            Ok(bag) => Ok(Some(bag)),
+            Err(error) => match error.refusal() {
+                // 3.6 denies what 4.x does not find.
+                Some(Refusal::NotAllowed | Refusal::NotFound) => Ok(None),
+                _ => Err(error),
+            },
+        }
     }
 
-    /// Writes keys of the own unit's bag. An empty value deletes its key.
-    pub fn relation_set_unit(&self, relation: &RelationId, values: &Databag) -> Result<(), ToolError> {
-        self.tell_map("relation-set", &["-r", relation.as_str(), "--file", "-"], values)
+    /// Has keys of the own application's bag written at the end; only the leader may. An empty value deletes its key.
+    pub fn relation_set_app(&self, relation: &RelationId, values: &Databag) {
+        self.session().collect_bag(relation, Side::App, values);
+    }
+
+    /// Has keys of the own unit's bag written at the end. An empty value deletes its key.
+    pub fn relation_set_unit(&self, relation: &RelationId, values: &Databag) {
+        self.session().collect_bag(relation, Side::Unit, values);
+    }
+
+    /// Returns the model of the application at the other end.
+    pub fn relation_model_get(&self, relation: &RelationId) -> Result<String, ToolError> {
+        #[derive(serde::Deserialize)]
+        struct Model {
+            uuid: String,
+        }
+        self.ask_once::<Model>("relation-model-get", &["-r", relation.as_str()]).map(|model| model.uuid)
     }
 }
 

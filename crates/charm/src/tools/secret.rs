@@ -4,8 +4,9 @@
 //! read. A secret that cannot be read is an answer, not a failure: grants come late and leave early.
 
 use super::relation::parsed;
+use super::session::SecretWrite;
 use super::{Refusal, ToolError, Tools};
-use crate::name::{RelationId, SecretId};
+use crate::name::{RelationId, SecretId, UnitName};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -73,7 +74,7 @@ pub struct Access {
 }
 
 impl Tools {
-    /// Makes a secret of the application; only the leader may. Grant it in a later hook: Juju 4.0.13 loses a grant
+    /// Makes a secret of the application at once, because Juju gives it its id; only the leader may. Grant it in a later hook: Juju 4.0.13 loses a grant
     /// that is committed together with its secret.
     pub fn secret_add(&self, label: &str, description: &str, content: &SecretContent) -> Result<SecretId, ToolError> {
         let files = PrivateFiles::of(content, "secret-add")?;
@@ -83,8 +84,12 @@ impl Tools {
         parsed("secret-add", String::from_utf8_lossy(&stdout).trim())
     }
 
-    /// Replaces the whole content of a secret. The same content again makes no new revision.
-    pub fn secret_set(&self, secret: &SecretId, content: &SecretContent) -> Result<(), ToolError> {
+    /// Has the whole content of a secret replaced at the end. The same content again makes no new revision.
+    pub fn secret_set(&self, secret: &SecretId, content: &SecretContent) {
+        self.session().secrets.push(SecretWrite::Set(secret.clone(), content.clone()));
+    }
+
+    pub(super) fn say_secret_set(&self, secret: &SecretId, content: &SecretContent) -> Result<(), ToolError> {
         let files = PrivateFiles::of(content, "secret-set")?;
         let mut arguments = vec![secret.as_str()];
         arguments.extend(files.arguments());
@@ -100,6 +105,11 @@ impl Tools {
     /// Reads the latest content of a secret by a label it was given earlier, or that its owner gave it.
     pub fn secret_get_label(&self, label: &str) -> Result<SecretAnswer, ToolError> {
         self.secret_answer(&["--label", label, "--refresh"])
+    }
+
+    /// Reads the latest content of a secret without moving the revision that this unit tracks.
+    pub fn secret_peek(&self, uri: &str) -> Result<SecretAnswer, ToolError> {
+        self.secret_answer(&[uri, "--peek"])
     }
 
     fn secret_answer(&self, arguments: &[&str]) -> Result<SecretAnswer, ToolError> {
@@ -142,15 +152,45 @@ impl Tools {
         ids.unwrap_or_default().iter().map(|id| parsed("secret-ids", id)).collect()
     }
 
-    /// Lets the application at the other end of a relation read a secret for as long as the relation lives.
-    pub fn secret_grant(&self, secret: &SecretId, relation: &RelationId) -> Result<(), ToolError> {
-        self.tell("secret-grant", &[secret.as_str(), "-r", relation.as_str()])
+    /// Lets the other end of a relation read a secret for as long as the relation lives, from the end of this dispatch on.
+    pub fn secret_grant(&self, secret: &SecretId, relation: &RelationId, grantee: Grantee) {
+        self.session().secrets.push(SecretWrite::Grant(secret.clone(), relation.clone(), grantee));
     }
 
-    /// Removes one revision of a secret.
-    pub fn secret_remove_revision(&self, secret: &SecretId, revision: u64) -> Result<(), ToolError> {
-        self.tell("secret-remove", &[secret.as_str(), "--revision", &revision.to_string()])
+    pub(super) fn say_secret_grant(
+        &self,
+        secret: &SecretId,
+        relation: &RelationId,
+        grantee: &Grantee,
+    ) -> Result<(), ToolError> {
+        let mut arguments = vec![secret.as_str(), "-r", relation.as_str()];
+        if let Grantee::Unit(unit) = grantee {
+            arguments.extend(["--unit", unit.as_str()]);
+        }
+        self.tell("secret-grant", &arguments)
     }
+
+    /// Takes a grant back at the end.
+    pub fn secret_revoke(&self, secret: &SecretId, relation: &RelationId) {
+        self.session().secrets.push(SecretWrite::Revoke(secret.clone(), relation.clone()));
+    }
+
+    /// Has one revision of a secret removed at the end. Juju may ask for it more than once; one that is gone is fine.
+    pub fn secret_remove_revision(&self, secret: &SecretId, revision: u64) {
+        self.session().secrets.push(SecretWrite::Remove(secret.clone(), Some(revision)));
+    }
+
+    /// Has a secret removed at the end, with all its revisions.
+    pub fn secret_remove(&self, secret: &SecretId) {
+        self.session().secrets.push(SecretWrite::Remove(secret.clone(), None));
+    }
+}
+
+/// Who at the other end of a relation may read a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Grantee {
+    Application,
+    Unit(UnitName),
 }
 
 /// One file of mode 0600 per value, gone when dropped.

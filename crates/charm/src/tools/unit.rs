@@ -1,8 +1,11 @@
-//! Tools about the unit itself: `is-leader`, `status-get`, `status-set`, `application-version-set`, `juju-log`.
+//! Tools about the unit itself: `is-leader`, `status-get`, `status-set`, `juju-log`, `juju-reboot`, `unit-get`.
 
+use super::session::LEADERSHIP_TRUSTED;
 use super::{ToolError, Tools};
 use crate::status::Status;
 use serde::Deserialize;
+use std::net::IpAddr;
+use std::time::Instant;
 
 /// The levels that `juju-log` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +30,17 @@ impl LogLevel {
 impl Tools {
     /// Asks whether this unit leads. True holds for at least half a minute more.
     pub fn is_leader(&self) -> Result<bool, ToolError> {
-        self.ask("is-leader", &[])
+        // Juju keeps a no for the rest of the hook; a yes runs out.
+        let known = self.session().leader;
+        if let Some((leader, asked)) = known
+            && (!leader || asked.elapsed() < LEADERSHIP_TRUSTED)
+        {
+            return Ok(leader);
+        }
+        let asked = Instant::now();
+        let leader = self.ask("is-leader", &[])?;
+        self.session().leader = Some((leader, asked));
+        Ok(leader)
     }
 
     /// Reads the unit's workload status. None if it is one that no charm can set, such as `unknown`.
@@ -47,13 +60,23 @@ impl Tools {
         self.tell("status-set", &["--", status.word(), status.message()])
     }
 
-    /// Tells Juju which version of the workload runs. It takes effect at once and cannot be read back.
-    pub fn application_version_set(&self, version: &str) -> Result<(), ToolError> {
-        self.tell("application-version-set", &["--", version])
-    }
-
     /// Writes to the model's log. Charms use `tracing`, which ends here.
     pub fn juju_log(&self, level: LogLevel, message: &str) -> Result<(), ToolError> {
         self.run_silently("juju-log", &["-l", level.as_str(), "--", message], None).map(drop)
+    }
+
+    /// Has the machine reboot once the hook has succeeded. Not possible in an action.
+    pub fn juju_reboot(&self) -> Result<(), ToolError> {
+        self.tell("juju-reboot", &[])
+    }
+
+    /// Returns the address that the machine is reached by from inside the cloud. None if Juju knows none that is one.
+    pub fn unit_get_private_address(&self) -> Result<Option<IpAddr>, ToolError> {
+        self.ask_once("unit-get", &["private-address"]).map(|text: Option<String>| text?.parse().ok())
+    }
+
+    /// Returns the address that the machine is reached by from outside. None if Juju knows none that is one.
+    pub fn unit_get_public_address(&self) -> Result<Option<IpAddr>, ToolError> {
+        self.ask_once("unit-get", &["public-address"]).map(|text: Option<String>| text?.parse().ok())
     }
 }

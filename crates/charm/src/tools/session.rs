@@ -1,0 +1,171 @@
+//! What one dispatch has read and what it is going to write: the memory behind [`Tools`], and the sending at the end.
+
+use super::port::Port;
+use super::secret::SecretContent;
+use super::{Databag, Refusal, ToolError, Tools};
+use crate::name::{RelationId, SecretId};
+use crate::tools::secret::Grantee;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// A true `is-leader` holds for half a minute at least; asked again well before that.
+pub(super) const LEADERSHIP_TRUSTED: Duration = Duration::from_secs(15);
+
+#[derive(Default)]
+pub(super) struct Session {
+    /// What tools answered, by command line.
+    pub(super) answers: BTreeMap<String, Vec<u8>>,
+    pub(super) leader: Option<(bool, Instant)>,
+    pub(super) secrets: Vec<SecretWrite>,
+    /// None deletes.
+    pub(super) state: BTreeMap<String, Option<String>>,
+    pub(super) ports: BTreeMap<Port, bool>,
+    bags: BTreeMap<(RelationId, Side), Databag>,
+}
+
+/// One of the two bags that a unit may write in a relation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Side {
+    App,
+    Unit,
+}
+
+pub(super) enum SecretWrite {
+    Set(SecretId, SecretContent),
+    Grant(SecretId, RelationId, Grantee),
+    Revoke(SecretId, RelationId),
+    Remove(SecretId, Option<u64>),
+}
+
+impl Session {
+    pub(super) fn collect_bag(&mut self, relation: &RelationId, side: Side, values: &Databag) {
+        let bag = self.bags.entry((relation.clone(), side)).or_default();
+        bag.extend(values.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+
+    /// Lays what is to be written over what is there.
+    pub(super) fn over(&self, relation: &RelationId, side: Side, mut bag: Databag) -> Databag {
+        for (key, value) in self.bags.get(&(relation.clone(), side)).into_iter().flatten() {
+            match value.is_empty() {
+                true => bag.remove(key),
+                false => bag.insert(key.clone(), value.clone()),
+            };
+        }
+        bag
+    }
+
+    /// Forgets what a tool said, because a write has changed it.
+    fn forget(&mut self, tool: &str) {
+        self.answers.retain(|line, _| line.split(' ').next() != Some(tool));
+    }
+}
+
+impl Tools {
+    /// Sends what was collected, as far as it differs from what is there: secrets, state, bags, ports.
+    ///
+    /// A write that Juju denies because the relation has ended or the leadership has moved is dropped with a warning: whoever
+    /// may write next will see that it is missing.
+    pub fn send(&self) -> Result<(), ToolError> {
+        self.send_secrets()?;
+        self.send_state()?;
+        self.send_bags()?;
+        self.send_ports()
+    }
+
+    fn send_secrets(&self) -> Result<(), ToolError> {
+        let writes = std::mem::take(&mut self.session().secrets);
+        for write in writes {
+            unless_denied(match &write {
+                SecretWrite::Set(secret, content) => self.say_secret_set(secret, content),
+                SecretWrite::Grant(secret, relation, grantee) => self.say_secret_grant(secret, relation, grantee),
+                SecretWrite::Revoke(secret, relation) => {
+                    self.tell("secret-revoke", &[secret.as_str(), "-r", relation.as_str()])
+                }
+                SecretWrite::Remove(secret, None) => self.tell("secret-remove", &[secret.as_str()]),
+                SecretWrite::Remove(secret, Some(revision)) => {
+                    self.tell("secret-remove", &[secret.as_str(), "--revision", &revision.to_string()])
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn send_state(&self) -> Result<(), ToolError> {
+        let wanted = std::mem::take(&mut self.session().state);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let present = self.state_get()?;
+        let mut changed = Databag::new();
+        for (key, value) in wanted {
+            match value {
+                Some(value) if present.get(&key) != Some(&value) => drop(changed.insert(key, value)),
+                None if present.contains_key(&key) => self.tell("state-delete", &["--", &key])?,
+                _ => {}
+            }
+        }
+        if !changed.is_empty() {
+            self.tell_map("state-set", &["--file", "-"], &changed)?;
+        }
+        self.session().forget("state-get");
+        Ok(())
+    }
+
+    fn send_bags(&self) -> Result<(), ToolError> {
+        let bags = std::mem::take(&mut self.session().bags);
+        for ((relation, side), wanted) in bags {
+            let present = match side {
+                Side::App => self.relation_get_own_app(&relation),
+                Side::Unit => self.relation_get_unit(&relation, &self.unit).map(Some),
+            };
+            let Some(present) = unless_denied(present)?.map(Option::unwrap_or_default) else { continue };
+            let is_new = |(key, value): &(&String, &String)| present.get(*key).map_or("", String::as_str) != *value;
+            let changed: Databag =
+                wanted.iter().filter(is_new).map(|(key, value)| (key.clone(), value.clone())).collect();
+            if changed.is_empty() {
+                continue;
+            }
+            let mut arguments = vec!["-r", relation.as_str()];
+            if side == Side::App {
+                arguments.push("--app");
+            }
+            arguments.extend(["--file", "-"]);
+            unless_denied(self.tell_map("relation-set", &arguments, &changed))?;
+        }
+        self.session().forget("relation-get");
+        Ok(())
+    }
+
+    fn send_ports(&self) -> Result<(), ToolError> {
+        let wanted = std::mem::take(&mut self.session().ports);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let open = self.open_now()?;
+        for (port, wanted) in wanted {
+            match (wanted, open.contains(&port)) {
+                (true, false) => self.tell("open-port", &[&port.to_string()])?,
+                (false, true) => self.tell("close-port", &[&port.to_string()])?,
+                _ => {}
+            }
+        }
+        self.session().forget("opened-ports");
+        Ok(())
+    }
+}
+
+/// Turns a denial into a warning, and nothing.
+fn unless_denied<T>(outcome: Result<T, ToolError>) -> Result<Option<T>, ToolError> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if matches!(error.refusal(), Some(Refusal::NotAllowed | Refusal::NotLeader | Refusal::NotFound)) => {
+            tracing::warn!("not written: {error}");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

@@ -1,0 +1,181 @@
+//! What is asked once, what is collected, and what is sent at the end.
+
+use super::*;
+use crate::name::AppName;
+use crate::tools::process::{Call, Output, ToolRunner};
+use std::sync::{Arc, Mutex};
+
+/// A unit with some data; remembers every call.
+#[derive(Default)]
+struct Juju {
+    calls: Mutex<Vec<String>>,
+    /// Tools that are refused, with Juju's words.
+    denies: Vec<(&'static str, &'static str)>,
+}
+
+impl ToolRunner for Juju {
+    fn run(&self, call: &Call<'_>) -> std::io::Result<Output> {
+        let input = String::from_utf8_lossy(call.stdin.unwrap_or_default()).into_owned();
+        let line = call.command_line();
+        let entry = if input.is_empty() { line.clone() } else { format!("{line} < {input}") };
+        self.calls.lock().unwrap().push(entry);
+        if let Some((_, words)) = self.denies.iter().find(|(start, _)| line.starts_with(start)) {
+            return Ok(Output { exit_code: Some(1), stdout: Vec::new(), stderr: words.as_bytes().to_vec() });
+        }
+        let stdout = match call.tool {
+            "is-leader" => "true",
+            "config-get" => r#"{"size":4}"#,
+            "relation-get" => r#"{"same":"1","old":"2"}"#,
+            "state-get" => r#"{"same":"1","old":"2"}"#,
+            "opened-ports" => r#"["icmp","6817/tcp","8000-8010/udp"]"#,
+            _ => "",
+        };
+        Ok(Output { exit_code: Some(0), stdout: stdout.into(), stderr: Vec::new() })
+    }
+}
+
+fn stage(juju: Juju) -> (Arc<Juju>, Tools) {
+    let juju = Arc::new(juju);
+    (juju.clone(), Tools::with_runner(&"slurmctld/0".parse().unwrap(), juju))
+}
+
+fn relation() -> RelationId {
+    "slurmd:3".parse().unwrap()
+}
+
+fn bag(entries: &[(&str, &str)]) -> Databag {
+    entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[track_caller]
+fn calls(juju: &Juju, expected: &[&str]) {
+    assert_eq!(*juju.calls.lock().unwrap(), expected);
+}
+
+#[test]
+fn the_same_question_starts_one_process() {
+    let (juju, tools) = stage(Juju::default());
+    for _ in 0..3 {
+        assert_eq!(tools.clone().config_get().unwrap().integer("size"), Some(4));
+        assert!(tools.is_leader().unwrap());
+    }
+    calls(&juju, &["config-get --format=json", "is-leader --format=json"]);
+}
+
+#[test]
+fn a_settled_dispatch_sends_nothing() {
+    let (juju, tools) = stage(Juju::default());
+    tools.send().unwrap();
+    calls(&juju, &[]);
+}
+
+#[test]
+fn only_what_differs_is_sent_and_nothing_before_the_end() {
+    let (juju, tools) = stage(Juju::default());
+    tools.relation_set_app(&relation(), &bag(&[("same", "1"), ("old", ""), ("new", "a=b\n"), ("never-there", "")]));
+    tools.relation_set_unit(&relation(), &bag(&[("same", "1")]));
+    tools.state_set(&bag(&[("same", "1"), ("new", "3")]));
+    tools.state_delete("old");
+    tools.state_delete("never-there");
+    tools.open_port(Port::tcp(6817));
+    tools.open_port(Port::tcp(6818));
+    tools.close_port("8000-8010/udp".parse().unwrap());
+    calls(&juju, &[]);
+    tools.send().unwrap();
+    calls(
+        &juju,
+        &[
+            "state-get --format=json",
+            "state-delete -- old",
+            r#"state-set --file - < {"new":"3"}"#,
+            "relation-get --format=json -r slurmd:3 --app - slurmctld",
+            r#"relation-set -r slurmd:3 --app --file - < {"new":"a=b\n","old":""}"#,
+            "relation-get --format=json -r slurmd:3 - slurmctld/0",
+            "opened-ports --format=json",
+            "open-port 6818/tcp",
+            "close-port 8000-8010/udp",
+        ],
+    );
+    tools.send().unwrap();
+    assert_eq!(juju.calls.lock().unwrap().len(), 9, "sent twice");
+}
+
+#[test]
+fn what_is_going_to_be_written_can_be_read() {
+    let (_, tools) = stage(Juju::default());
+    let own: AppName = "slurmctld".parse().unwrap();
+    let other: AppName = "compute".parse().unwrap();
+    tools.relation_set_app(&relation(), &bag(&[("old", ""), ("new", "3")]));
+    let expected = bag(&[("same", "1"), ("new", "3")]);
+    assert_eq!(tools.relation_get_app(&relation(), &own).unwrap(), expected);
+    assert_eq!(tools.relation_get_own_app(&relation()).unwrap(), Some(expected));
+    assert_eq!(tools.relation_get_app(&relation(), &other).unwrap(), bag(&[("same", "1"), ("old", "2")]));
+    tools.state_delete("old");
+    assert_eq!(tools.state_get().unwrap(), bag(&[("same", "1")]));
+    tools.close_port(Port::tcp(6817));
+    tools.open_port(Port::udp(53));
+    let open: Vec<String> = tools.opened_ports().unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(open, ["53/udp", "8000-8010/udp"]);
+}
+
+#[test]
+fn secrets_are_changed_in_order_before_anything_tells_of_them() {
+    let (juju, tools) = stage(Juju::default());
+    let secret: SecretId = "d3k2v5nmp25c762q3bvg".parse().unwrap();
+    tools.relation_set_app(&relation(), &bag(&[("new", "3")]));
+    tools.secret_grant(&secret, &relation(), Grantee::Application);
+    tools.secret_grant(&secret, &relation(), Grantee::Unit("compute/1".parse().unwrap()));
+    tools.secret_revoke(&secret, &relation());
+    tools.secret_remove_revision(&secret, 2);
+    tools.secret_remove(&secret);
+    tools.secret_set(&secret, &SecretContent::default().with("key", "material"));
+    tools.send().unwrap();
+    let calls = juju.calls.lock().unwrap();
+    let expected = [
+        "secret-grant d3k2v5nmp25c762q3bvg -r slurmd:3",
+        "secret-grant d3k2v5nmp25c762q3bvg -r slurmd:3 --unit compute/1",
+        "secret-revoke d3k2v5nmp25c762q3bvg -r slurmd:3",
+        "secret-remove d3k2v5nmp25c762q3bvg --revision 2",
+        "secret-remove d3k2v5nmp25c762q3bvg",
+    ];
+    assert_eq!(calls[..5], expected);
+    assert!(calls[5].starts_with("secret-set d3k2v5nmp25c762q3bvg key#file=/"), "{}", calls[5]);
+    assert!(calls[6].starts_with("relation-get"), "{}", calls[6]);
+    assert!(!calls.join("\n").contains("material"));
+}
+
+#[test]
+fn an_own_bag_that_may_not_be_read_is_none() {
+    for words in ["ERROR permission denied", "ERROR permission denied (unauthorized access)"] {
+        let (_, tools) = stage(Juju { denies: vec![("relation-get", words)], ..Juju::default() });
+        assert_eq!(tools.relation_get_own_app(&relation()).unwrap(), None);
+    }
+    for words in ["ERROR permission denied", "ERROR relation unit not found"] {
+        let (_, tools) = stage(Juju { denies: vec![("relation-get", words)], ..Juju::default() });
+        assert_eq!(tools.relation_get_remote_unit(&relation(), &"compute/9".parse().unwrap()).unwrap(), None);
+    }
+}
+
+#[test]
+fn a_write_that_juju_denies_is_dropped_and_the_rest_is_sent() {
+    let denials = [
+        ("relation-set", "ERROR cannot write relation settings"),
+        ("relation-get", r#"ERROR invalid value "slurmd:3" for option -r: relation not found"#),
+        ("secret-remove", r#"ERROR secret "d3k2" not found"#),
+    ];
+    for denial in denials {
+        let (juju, tools) = stage(Juju { denies: vec![denial], ..Juju::default() });
+        tools.relation_set_app(&relation(), &bag(&[("new", "3")]));
+        tools.secret_remove(&"d3k2".parse().unwrap());
+        tools.open_port(Port::tcp(1));
+        tools.send().unwrap();
+        assert_eq!(juju.calls.lock().unwrap().last().map(String::as_str), Some("open-port 1/tcp"), "{denial:?}");
+    }
+}
+
+#[test]
+fn a_write_that_fails_is_an_error() {
+    let (_, tools) = stage(Juju { denies: vec![("relation-set", "ERROR broken pipe")], ..Juju::default() });
+    tools.relation_set_app(&relation(), &bag(&[("new", "3")]));
+    assert!(tools.send().unwrap_err().to_string().ends_with("ERROR broken pipe"));
+}
