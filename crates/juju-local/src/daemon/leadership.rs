@@ -19,7 +19,12 @@ pub(super) fn renew(state: &mut State) {
         let Some(application) = state.model.applications.get(&name) else { continue };
         let leader = application.leader.clone();
         let held = leader.as_ref().is_some_and(|leader| state.model.units.contains_key(leader));
-        let renewed = leader.as_ref().is_some_and(|leader| connected(state, leader));
+        // A lease counts from the last word of its holder, not from when the holder is taken for lost.
+        let heard = leader
+            .as_ref()
+            .filter(|leader| connected(state, leader))
+            .and_then(|leader| state.model.units.get(leader))
+            .and_then(|unit| state.heard.get(&unit.machine).copied());
         let expired = application.lease_until <= now || !held;
         let heir = state
             .model
@@ -28,8 +33,8 @@ pub(super) fn renew(state: &mut State) {
             .map(|unit| unit.name.clone())
             .min_by_key(UnitName::number);
         let Some(application) = state.model.applications.get_mut(&name) else { continue };
-        if renewed {
-            application.lease_until = now.plus_millis(LEASE_MILLIS);
+        if let Some(heard) = heard {
+            application.lease_until = heard.plus_millis(LEASE_MILLIS);
         } else if expired && let Some(heir) = heir {
             application.leader = Some(heir.clone());
             application.lease_until = now.plus_millis(LEASE_MILLIS);
