@@ -7,6 +7,7 @@ import pathlib
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import time
 import typing
@@ -43,10 +44,7 @@ class Lab:
 
     def local(self, *words):
         """Runs `juju-local` on this model."""
-        command = [str(pathlib.Path(shutil.which("juju")).parent / "juju-local"), *words, "-m", self.model]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
-        return done.stdout
+        return juju_local(*words, "-m", self.model)
 
     def machine(self, verb, unit):
         self.local("machine", verb, self.machine_of(unit))
@@ -153,7 +151,12 @@ class Lab:
     def kill_daemon(self):
         pid = self.daemon()
         os.kill(pid, signal.SIGKILL)
-        eventually(lambda: pathlib.Path(f"/proc/{pid}/exe").exists(), lambda seen: not seen, f"process {pid}", 10)
+        # Its threads end one by one; whoever connects in between hears of a reset.
+        eventually(self.daemon_listens, lambda seen: not seen, f"process {pid} listens", 10)
+
+    def daemon_listens(self):
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(str(STATE / "models" / self.model / "daemon.socket")) == 0
 
     # The end
 
@@ -183,6 +186,19 @@ class Lab:
     @property
     def exists(self):
         return (STATE / "models" / self.model).exists()
+
+
+def juju_local(*words):
+    """Runs the `juju-local` that lies beside the `juju` in use."""
+    command = [str(pathlib.Path(shutil.which("juju")).parent / "juju-local"), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+    return done.stdout
+
+
+def clean():
+    """Ends every model of the state directory in use."""
+    juju_local("clean")
 
 
 def parse(line):
