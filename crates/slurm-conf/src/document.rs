@@ -13,7 +13,7 @@ use crate::record::{Record, RecordKind, record_of};
 use crate::text::{check_key, check_value, push_pair};
 use std::fmt;
 
-const CONTROLLER_KEY: &str = "SlurmctldHost";
+pub(crate) const CONTROLLER_KEY: &str = "SlurmctldHost";
 
 /// A slurm.conf. Rendering what was parsed gives the same bytes.
 #[derive(Debug, Clone, Default)]
@@ -276,7 +276,7 @@ impl SlurmConf {
         self.replace_line(id, &text);
     }
 
-    fn living(&self) -> impl Iterator<Item = &Line> {
+    pub(crate) fn living(&self) -> impl Iterator<Item = &Line> {
         self.order.iter().filter_map(|id| self.line(*id))
     }
 
@@ -306,10 +306,8 @@ impl SlurmConf {
     fn end_line_before(&mut self, position: usize) {
         let before =
             self.order[..position.min(self.order.len())].iter().rev().copied().find(|id| self.line(*id).is_some());
-        if let Some(line) = before.and_then(|id| self.lines[id].as_mut())
-            && !line.raw.ends_with('\n')
-        {
-            line.raw.push('\n');
+        if let Some(line) = before.and_then(|id| self.lines[id].as_mut()) {
+            line.end();
         }
     }
 

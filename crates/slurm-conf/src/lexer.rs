@@ -38,6 +38,19 @@ pub(crate) struct Pair {
 }
 
 impl Line {
+    /// Gives the line an end, which the last one of a file may lack.
+    ///
+    /// A backslash before the end of the file continues nothing; with a line end behind it, it would swallow the next line, so it
+    /// gets an empty line to continue with.
+    pub(crate) fn end(&mut self) {
+        if !self.raw.ends_with('\n') {
+            self.raw.push('\n');
+            if is_continued(&self.raw) {
+                self.raw.push('\n');
+            }
+        }
+    }
+
     pub(crate) fn pairs(&self) -> &[Pair] {
         match &self.content {
             Content::Pairs(pairs) => pairs,
@@ -134,6 +147,11 @@ fn without_continuation(line: &str) -> Option<&str> {
     let trimmed = line.trim_end_matches(is_space);
     let backslashes = trimmed.bytes().rev().take_while(|byte| *byte == b'\\').count();
     (backslashes % 2 == 1).then(|| &trimmed[..trimmed.len() - 1])
+}
+
+/// Tells whether the last physical line of `raw` asks for another one.
+fn is_continued(raw: &str) -> bool {
+    raw.split_inclusive('\n').next_back().is_some_and(|line| without_continuation(without_comment(line)).is_some())
 }
 
 /// The blanks of the C locale.

@@ -10,24 +10,38 @@
 //! It does not follow `Include` lines and does not know whether a plugin exists: only a running Slurm can tell.
 
 mod address;
+mod cgroup;
+mod check;
+mod defaults;
 mod document;
 mod error;
+mod gres;
+mod hostlist;
 mod index;
 mod lexer;
 mod name;
+mod nearest;
 mod node;
 mod nodeset;
+mod parameters;
 mod partition;
 mod partition_option;
 mod record;
+mod setting;
 mod text;
 
 pub use address::{ControllerAddress, SLURMCTLD_PORT};
+pub use cgroup::CgroupConf;
+pub use check::{Finding, Problem};
 pub use document::SlurmConf;
 pub use error::{NameError, OptionError, ParseError, ValueError};
+pub use gres::{Gres, GresConf};
+pub use hostlist::{HostList, MOST_HOSTS};
 pub use name::{ClusterName, HostName, NodeName, PartitionName};
 pub use node::Node;
 pub use nodeset::NodeSet;
+pub use parameters::{Doubt, ParameterError, Parameters};
 pub use partition::Partition;
 pub use partition_option::{OptionKind, OptionValue, PartitionOption};
 pub use record::{Record, RecordKind};
+pub use setting::{Setting, SettingKind};

@@ -2,7 +2,9 @@
 
 use crate::error::{OptionError, excerpt};
 use crate::name::PartitionName;
+use crate::nearest::nearest;
 use crate::partition::option_pairs;
+use crate::setting::is_number;
 use crate::text::{push_pair, value_problem};
 use std::fmt;
 
@@ -17,6 +19,7 @@ const KEYS: &[&str] = &[
     "CpuSpecList",
     "Feature",
     "Gres",
+    "GresConf",
     "MemSpecLimit",
     "NodeAddr",
     "NodeHostname",
@@ -28,27 +31,32 @@ const KEYS: &[&str] = &[
     "Sockets",
     "SocketsPerBoard",
     "State",
+    "SuspendTime",
     "ThreadsPerCore",
     "TmpDisk",
     "Topology",
+    "TRESWeights",
     "Weight",
 ];
 
-/// Keys whose value is a whole number, with the smallest that makes sense.
-const NUMBERS: &[(&str, u64)] = &[
-    ("Boards", 1),
-    ("CoreSpecCount", 0),
-    ("CoresPerSocket", 1),
-    ("CPUs", 1),
-    ("MemSpecLimit", 0),
-    ("Port", 1),
-    ("RealMemory", 1),
-    ("RestrictedCoresPerGPU", 0),
-    ("Sockets", 1),
-    ("SocketsPerBoard", 1),
-    ("ThreadsPerCore", 1),
-    ("TmpDisk", 0),
-    ("Weight", 0),
+const UINT16: u64 = 65_535;
+const UINT32: u64 = 4_294_967_295;
+
+/// Keys whose value is a whole number, with the smallest that makes sense and the largest that Slurm reads.
+const NUMBERS: &[(&str, u64, u64)] = &[
+    ("Boards", 1, UINT16),
+    ("CoreSpecCount", 0, UINT16),
+    ("CoresPerSocket", 1, UINT16),
+    ("CPUs", 1, UINT16),
+    ("MemSpecLimit", 0, u64::MAX),
+    ("Port", 1, UINT16),
+    ("RealMemory", 1, u64::MAX),
+    ("RestrictedCoresPerGPU", 0, UINT16),
+    ("Sockets", 1, UINT16),
+    ("SocketsPerBoard", 1, UINT16),
+    ("ThreadsPerCore", 1, UINT16),
+    ("TmpDisk", 0, UINT32),
+    ("Weight", 0, UINT32),
 ];
 
 /// Two names of one thing: the second is what this crate writes.
@@ -116,7 +124,8 @@ impl Node {
 
     /// Sets one key, in place if it is there already.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), OptionError> {
-        let key = canonical(key).ok_or_else(|| OptionError::Unknown { key: excerpt(key) })?;
+        let key =
+            canonical(key).ok_or_else(|| OptionError::Unknown { key: excerpt(key), nearest: Self::nearest(key) })?;
         let refused = |expected: String| OptionError::Value { key: key.to_owned(), value: excerpt(value), expected };
         if value_problem(value).is_some() || value.contains('\'') {
             return Err(refused("one line without quotes, `#` and backslash".to_owned()));
@@ -128,10 +137,10 @@ impl Node {
         if key != "Reason" && value.contains(char::is_whitespace) {
             return Err(refused("a value without blanks".to_owned()));
         }
-        if let Some((_, smallest)) = NUMBERS.iter().find(|(name, _)| *name == key) {
+        if let Some((_, smallest, largest)) = NUMBERS.iter().find(|(name, ..)| *name == key) {
             let digits = value.bytes().all(|byte| byte.is_ascii_digit());
-            if !(digits && value.parse::<u64>().is_ok_and(|number| number >= *smallest)) {
-                return Err(refused(format!("a whole number of {smallest} or more")));
+            if !(digits && value.parse::<u64>().is_ok_and(|number| (*smallest..=*largest).contains(&number))) {
+                return Err(refused(format!("a whole number of {smallest} or more, up to {largest}")));
             }
         }
         // Slurm wants the sockets either in all or per board.
@@ -145,6 +154,24 @@ impl Node {
             None => self.options.push((key, value.to_owned())),
         }
         Ok(())
+    }
+
+    /// Returns a key as this crate writes it.
+    pub(crate) fn known(key: &str) -> Option<&'static str> {
+        canonical(key)
+    }
+
+    /// Returns the known key that somebody who wrote `key` may have meant.
+    pub(crate) fn nearest(key: &str) -> Option<&'static str> {
+        nearest(key, KEYS.iter().copied())
+    }
+
+    /// Tells what Slurm would expect instead of `value` in a line of a file, if it is sure to refuse it.
+    pub(crate) fn refusal(key: &'static str, value: &str) -> Option<String> {
+        let (_, _, largest) = NUMBERS.iter().find(|(name, ..)| *name == key)?;
+        // `Port` is a list of ports in a line of many nodes.
+        (key != "Port" && !is_number(value, *largest))
+            .then(|| format!("a whole number from 0 to {largest}, or UNLIMITED"))
     }
 
     /// Takes a key away.

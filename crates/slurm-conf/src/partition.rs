@@ -34,7 +34,7 @@ impl Partition {
             if key.eq_ignore_ascii_case(NAME_KEY) || key.eq_ignore_ascii_case(NODES_KEY) {
                 return Err(OptionError::Reserved { key });
             }
-            let option = PartitionOption::find(&key).ok_or_else(|| OptionError::Unknown { key: key.clone() })?;
+            let option = PartitionOption::find_or_refuse(&key)?;
             if partition.get(option.name).is_some() {
                 return Err(OptionError::Duplicate { key });
             }
@@ -68,8 +68,7 @@ impl Partition {
                     }
                 }
                 _ => {
-                    let option =
-                        PartitionOption::find(key).ok_or_else(|| OptionError::Unknown { key: excerpt(key) })?;
+                    let option = PartitionOption::find_or_refuse(key)?;
                     let value = option.value_from_json(value).map_err(refused)?;
                     partition.put(*option, value);
                 }
@@ -112,7 +111,7 @@ impl Partition {
 
     /// Sets one option from slurm.conf text, in place if it is there already.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), OptionError> {
-        let option = PartitionOption::find(key).ok_or_else(|| OptionError::Unknown { key: excerpt(key) })?;
+        let option = PartitionOption::find_or_refuse(key)?;
         let checked = option.value_from_text(value).map_err(|expected| OptionError::Value {
             key: option.name.to_owned(),
             value: excerpt(value),
@@ -254,6 +253,7 @@ mod tests {
         assert!(error.to_string().starts_with("value `zzz` of MaxTime: expected minutes"), "{error}");
         let error = Partition::from_config("compute", "MaxTim=1").unwrap_err();
         assert_eq!(error.to_string(), "unknown option `MaxTim`");
+        assert_eq!(error.hint().as_deref(), Some("the nearest known option is `MaxTime`"));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! Every option of Slurm 24.11 to 26.05 is here. A value is normalised when it is read, so that equal settings are equal values
 //! whatever the operator's spelling was.
 
-use crate::error::excerpt;
+use crate::error::{OptionError, excerpt};
+use crate::nearest::nearest;
 use crate::text::value_problem;
 use serde_json::{Map, Number, Value};
 
@@ -59,6 +60,7 @@ const UINT16: u64 = 65_533;
 const UINT32: u64 = 4_294_967_293;
 const UINT64: u64 = i64::MAX.unsigned_abs();
 const CPU_BIND: &[&str] = &["none", "socket", "ldom", "core", "thread"];
+const EXCLUSIVE: &[&str] = &["no", "node", "user", "topo"];
 const OVERSUBSCRIBE: &[&str] = &["exclusive", "force", "yes", "no"];
 const PREEMPT: &[&str] = &["off", "cancel", "gang", "requeue", "suspend", "priority", "within"];
 const STATE: &[&str] = &["up", "down", "drain", "inactive"];
@@ -81,6 +83,7 @@ const OPTIONS: &[PartitionOption] = &[
     option("DenyAccounts", OptionKind::List),
     option("DenyQos", OptionKind::List),
     option("DisableRootJobs", OptionKind::Boolean),
+    option("Exclusive", OptionKind::Word(EXCLUSIVE)),
     option("ExclusiveTopo", OptionKind::Boolean),
     option("ExclusiveUser", OptionKind::Boolean),
     option("GraceTime", OptionKind::Count(UINT32)),
@@ -123,9 +126,24 @@ impl PartitionOption {
         OPTIONS.iter().find(|option| option.name.eq_ignore_ascii_case(name))
     }
 
+    /// Finds an option, or says which one may have been meant.
+    pub(crate) fn find_or_refuse(name: &str) -> Result<&'static PartitionOption, OptionError> {
+        Self::find(name).ok_or_else(|| OptionError::Unknown {
+            key: excerpt(name),
+            nearest: nearest(name, OPTIONS.iter().map(|option| option.name)),
+        })
+    }
+
     /// Returns every option, by name.
     pub fn all() -> &'static [PartitionOption] {
         OPTIONS
+    }
+
+    /// Tells what Slurm would expect instead of `value`, if it is sure to refuse it.
+    ///
+    /// Slurm is more lenient than [`Partition`](crate::Partition): some nonsense it logs and ignores.
+    pub(crate) fn refusal(&self, value: &str) -> Option<String> {
+        self.value_from_text(value).err()
     }
 
     /// Reads a value from slurm.conf text. The error says what is expected.

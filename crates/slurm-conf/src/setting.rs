@@ -1,0 +1,123 @@
+//! The plain keys of slurm.conf that are known here, and what each holds.
+//!
+//! The table serves messages: a known key can be told from a mistyped one, and a value from one that Slurm is sure to refuse. It
+//! is not the judge of what is valid. A key that is not in it may belong to a newer Slurm, so it is a doubt, never an error.
+
+mod table;
+
+use crate::nearest::nearest;
+
+/// What a plain key holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingKind {
+    /// Text that is not looked into.
+    Text,
+    /// A whole number from 0 to the given one, or `UNLIMITED`.
+    Number(u64),
+    /// Yes or no.
+    Boolean,
+    /// How much a daemon writes into its log.
+    Level,
+    /// A key of earlier versions that Slurm now refuses to start with.
+    Removed,
+}
+
+/// One plain key of slurm.conf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// The key as Slurm's manual writes it.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: SettingKind,
+}
+
+/// Names of log levels; their place in this list may be written instead.
+const LEVELS: [&str; 10] =
+    ["quiet", "fatal", "error", "info", "verbose", "debug", "debug2", "debug3", "debug4", "debug5"];
+
+impl Setting {
+    /// Finds a key, in any letter case.
+    pub fn find(key: &str) -> Option<&'static Setting> {
+        table::SETTINGS.iter().find(|setting| setting.name.eq_ignore_ascii_case(key))
+    }
+
+    /// Returns the known key that somebody who wrote `key` may have meant.
+    pub fn nearest(key: &str) -> Option<&'static str> {
+        nearest(key, table::SETTINGS.iter().map(|setting| setting.name))
+    }
+
+    /// Returns every known key, by name.
+    pub fn all() -> &'static [Setting] {
+        table::SETTINGS
+    }
+
+    /// Tells what Slurm would expect instead of `value`, if it is sure to refuse it.
+    pub fn expected(&self, value: &str) -> Option<String> {
+        match self.kind {
+            SettingKind::Text => None,
+            SettingKind::Number(largest) => {
+                (!is_number(value, largest)).then(|| format!("a whole number from 0 to {largest}, or UNLIMITED"))
+            }
+            SettingKind::Boolean => (!is_boolean(value)).then(|| "YES or NO".to_owned()),
+            SettingKind::Level => {
+                let named = LEVELS.iter().any(|level| level.eq_ignore_ascii_case(value));
+                let fits = named || (!value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()));
+                (!fits).then(|| format!("one of {}", LEVELS.join(", ")))
+            }
+            SettingKind::Removed => Some("no such key: Slurm has removed it".to_owned()),
+        }
+    }
+}
+
+/// Tells whether Slurm reads `value` as a number of at most `largest`.
+pub(crate) fn is_number(value: &str, largest: u64) -> bool {
+    let unlimited = ["UNLIMITED", "INFINITE"].iter().any(|word| word.eq_ignore_ascii_case(value));
+    let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    unlimited || (digits && value.parse::<u64>().is_ok_and(|number| number <= largest))
+}
+
+/// Tells whether Slurm reads `value` as yes or no.
+pub(crate) fn is_boolean(value: &str) -> bool {
+    ["yes", "no", "true", "false", "1", "0", "up", "down"].iter().any(|word| word.eq_ignore_ascii_case(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_names_each_key_once() {
+        let names: Vec<String> = Setting::all().iter().map(|setting| setting.name.to_ascii_lowercase()).collect();
+        assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
+        assert!(names.len() > 200);
+    }
+
+    #[test]
+    fn a_value_that_slurm_refuses_is_known_beforehand() {
+        for (key, value, fits) in [
+            ("SlurmctldTimeout", "120", true),
+            ("slurmctldtimeout", "65535", true),
+            ("SlurmctldTimeout", "unlimited", true),
+            ("SlurmctldTimeout", "65536", false),
+            ("SlurmctldTimeout", "-1", false),
+            ("SlurmctldTimeout", "soon", false),
+            ("DisableRootJobs", "Yes", true),
+            ("DisableRootJobs", "maybe", false),
+            ("SlurmctldDebug", "debug2", true),
+            ("SlurmctldDebug", "3", true),
+            ("SlurmctldDebug", "loud", false),
+            ("SallocDefaultCommand", "srun", false),
+            ("SchedulerParameters", "anything,at=all", true),
+        ] {
+            let setting = Setting::find(key).unwrap();
+            assert_eq!(setting.expected(value).is_none(), fits, "{key}={value}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_key_finds_its_neighbour() {
+        assert_eq!(Setting::nearest("MaxJobCont"), Some("MaxJobCount"));
+        assert_eq!(Setting::nearest("slurmctldtimout"), Some("SlurmctldTimeout"));
+        assert_eq!(Setting::nearest("QuantumAnnealingType"), None);
+    }
+}
