@@ -292,7 +292,8 @@ fn read(
         }
         consumer.tracked
     };
-    match secret.content(revision) {
+    // A secret is never without a key: one that is has lost its content.
+    match secret.content(revision).filter(|content| !content.is_empty()) {
         Some(content) => Ok(content.clone()),
         None => failed(format!("secret value ref for \"secret:{id}\" revision {revision} not found")),
     }
