@@ -39,13 +39,12 @@ pub struct StorageDefinition {
 }
 
 impl StorageDefinition {
-    /// Where an instance is on the machine.
+    /// Where an instance is on the machine: where the charm wants its only one, else in a directory named after it.
     pub fn location_of(&self, id: &str) -> String {
-        let number = id.rsplit('/').next().unwrap_or(id);
-        match (self.location.is_empty(), self.multiple) {
-            (true, _) => format!("/var/lib/juju/storage/{}/{number}", self.name),
-            (false, true) => format!("{}/{number}", self.location.trim_end_matches('/')),
-            (false, false) => self.location.clone(),
+        match (self.location.as_str(), self.multiple) {
+            ("", _) => format!("/var/lib/juju/storage/{id}"),
+            (location, true) => format!("{}/{id}", location.trim_end_matches('/')),
+            (location, false) => location.to_owned(),
         }
     }
 }
