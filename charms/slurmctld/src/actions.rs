@@ -2,7 +2,9 @@
 
 use crate::names;
 use charm::{Action, ActionFailure, ActionName, ActionResults, Tools};
-use slurm_ops::{CommandError, Machine};
+use slurm_conf::HostList;
+use slurm_ops::scontrol::ScontrolError;
+use slurm_ops::{Machine, scontrol};
 
 /// Answers an action.
 pub fn act(action: &ActionName, tools: &Tools, machine: &Machine) -> Result<ActionResults, ActionFailure> {
@@ -27,43 +29,20 @@ impl Action for Resume {
 }
 
 fn resume(request: &Resume, machine: &Machine) -> Result<ActionResults, ActionFailure> {
-    let nodes = request.nodename.trim();
-    if !is_host_list(nodes) {
-        let expected = "expected names as in `compute-0` or `compute-[0-3],gpu-1`";
-        return Err(ActionFailure::refused(format!("nodename `{}`: {expected}", nodes.escape_debug())));
-    }
-    let update = machine.command("scontrol").args(["update", &format!("nodename={nodes}"), "state=resume"]);
-    match update.run() {
-        Ok(_) => {}
-        // What slurmctld says about a node that is in service already.
-        Err(CommandError::Failed { stderr, .. }) if stderr.contains("Invalid node state specified") => {}
-        Err(CommandError::Failed { stderr, .. }) => {
-            return Err(ActionFailure::refused(format!("Error resuming {nodes}: {}", stderr.trim())));
+    let nodes = match request.nodename.trim().parse::<HostList>() {
+        Ok(nodes) if !nodes.is_empty() => nodes,
+        _ => {
+            let expected = "expected names as in `compute-0` or `compute-[0-3],gpu-1`";
+            let found: String = request.nodename.escape_debug().take(200).collect();
+            return Err(ActionFailure::refused(format!("nodename `{found}`: {expected}")));
         }
-        Err(error) => return Err(ActionFailure::broken(error)),
-    }
-    Ok(ActionResults::default().with("status", "resuming").with("nodes", nodes))
-}
-
-/// Host lists are words with ranges in brackets. Anything else could mean more to scontrol than nodes.
-fn is_host_list(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.,[]".contains(&byte);
-    !text.is_empty()
-        && text.bytes().all(plain)
-        && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn host_lists_pass_and_anything_else_does_not() {
-        for text in ["compute-0", "compute-[0-3],gpu-1", "n1,n2"] {
-            assert!(is_host_list(text), "{text}");
+    };
+    match scontrol::resume_nodes(machine, &nodes) {
+        // A node that is in service already is what was wanted.
+        Ok(_) => Ok(ActionResults::default().with("status", "resuming").with("nodes", nodes.to_string())),
+        Err(ScontrolError::Refused { reason, .. }) => {
+            Err(ActionFailure::refused(format!("Error resuming {nodes}: {reason}")))
         }
-        for text in ["", "compute-0 state=down", "a=b", "-x", "compute-0\nstate=down", "a'b", "[0-3]"] {
-            assert!(!is_host_list(text), "{text}");
-        }
+        Err(error @ ScontrolError::Unreachable { .. }) => Err(ActionFailure::broken(error)),
     }
 }

@@ -10,7 +10,8 @@ use charm::tools::{Grantee, Port, SecretAnswer, SecretContent};
 use charm::{Context, Tools, Wake};
 use slurm_ops::files::Access;
 use slurm_ops::keys::{AuthKey, JwtKey, KeySet};
-use slurm_ops::{Machine, files, keys, packages, scontrol, systemd};
+use slurm_ops::timer::TransientTimer;
+use slurm_ops::{Machine, files, keys, packages, scontrol, systemd, timer};
 use std::time::{Duration, Instant};
 
 /// Makes the change that `step` describes.
@@ -72,10 +73,11 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         }
         Step::PublishPeerUnit(relation, bag) => tools.relation_set_unit(relation, bag),
         Step::StartWaking => {
-            let wake = Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN);
-            machine.command("systemd-run").args(wake.systemd_run_arguments()).run()?;
+            timer::ensure_set(machine, &waking(Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN)))?;
         }
-        Step::StopWaking => systemd::stop(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).timer())?,
+        Step::StopWaking => {
+            timer::ensure_ended(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name)?;
+        }
     }
     Ok(())
 }
@@ -120,4 +122,15 @@ fn start(machine: &Machine) -> Result<(), Error> {
         std::thread::sleep(PAUSE);
     }
     Ok(())
+}
+
+fn waking(wake: Wake) -> TransientTimer {
+    TransientTimer {
+        name: wake.name,
+        description: "Calls a charm that waits for something".to_owned(),
+        first: Wake::FIRST.to_vec(),
+        repeat: Wake::REPEAT,
+        limit: Wake::PATIENCE,
+        command: wake.command,
+    }
 }

@@ -10,7 +10,8 @@ use slurm_conf::NodeName;
 use slurm_ops::files::Access;
 use slurm_ops::scontrol::NodeLookup;
 use slurm_ops::slurmd::SlurmdOptions;
-use slurm_ops::{Machine, files, keys, packages, scontrol, slurmd, systemd};
+use slurm_ops::timer::TransientTimer;
+use slurm_ops::{Machine, files, keys, packages, scontrol, slurmd, systemd, timer};
 use std::time::{Duration, Instant};
 
 /// Makes the change that `step` describes.
@@ -64,10 +65,11 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         }
         Step::OpenPort => tools.open_port(Port::tcp(names::PORT)),
         Step::StartWaking => {
-            let wake = Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN);
-            machine.command("systemd-run").args(wake.systemd_run_arguments()).run()?;
+            timer::ensure_set(machine, &waking(Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN)))?;
         }
-        Step::StopWaking => systemd::stop(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).timer())?,
+        Step::StopWaking => {
+            timer::ensure_ended(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name)?;
+        }
     }
     Ok(())
 }
@@ -97,4 +99,15 @@ fn node_name(ctx: &Context) -> NodeName {
 
 fn options(launch: &Launch) -> SlurmdOptions {
     SlurmdOptions { name: launch.node_name.clone(), conf: launch.conf.clone(), controllers: launch.controllers.clone() }
+}
+
+fn waking(wake: Wake) -> TransientTimer {
+    TransientTimer {
+        name: wake.name,
+        description: "Calls a charm that waits for something".to_owned(),
+        first: Wake::FIRST.to_vec(),
+        repeat: Wake::REPEAT,
+        limit: Wake::PATIENCE,
+        command: wake.command,
+    }
 }

@@ -5,7 +5,6 @@
 //! own. Only the description is here; the timer itself is the machine's business.
 
 use crate::name::UnitName;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// One repeating wake-up call for one unit.
@@ -39,36 +38,6 @@ impl Wake {
             ],
         }
     }
-
-    /// Returns the systemd unit that does the calling.
-    pub fn timer(&self) -> String {
-        format!("{}.timer", self.name)
-    }
-
-    /// Returns the file that exists for as long as the timer does, so that looking for it costs no process.
-    pub fn timer_file(&self) -> PathBuf {
-        PathBuf::from(format!("/run/systemd/transient/{}", self.timer()))
-    }
-
-    /// Returns the arguments with which `systemd-run` sets the timer.
-    ///
-    /// It repeats until it is stopped, so a call that fails is made up for by the next. systemd starts no service that
-    /// still runs, so calls never pile up.
-    pub fn systemd_run_arguments(&self) -> Vec<String> {
-        let mut arguments = vec![
-            format!("--unit={}", self.name),
-            "--description=Calls a charm that waits for something".to_owned(),
-            "--collect".to_owned(),
-            "--quiet".to_owned(),
-            format!("--property=RuntimeMaxSec={}", Self::PATIENCE.as_secs()),
-            "--timer-property=AccuracySec=100ms".to_owned(),
-        ];
-        arguments.extend(Self::FIRST.map(|after| format!("--on-active={}", after.as_secs())));
-        arguments.push(format!("--on-unit-inactive={}", Self::REPEAT.as_secs()));
-        arguments.push("--".to_owned());
-        arguments.extend(self.command.iter().cloned());
-        arguments
-    }
 }
 
 #[cfg(test)]
@@ -80,16 +49,6 @@ mod tests {
         let wake = Wake::new(&"compute/0".parse().unwrap(), "look-again");
         assert_eq!(wake.name, "compute-0-look-again");
         assert_eq!(wake.command[2..], ["compute/0", "JUJU_DISPATCH_PATH=hooks/look-again ./dispatch"]);
-    }
-
-    #[test]
-    fn the_timer_is_bounded_repeats_and_can_be_seen() {
-        let wake = Wake::new(&"compute/0".parse().unwrap(), "look-again");
-        let arguments = wake.systemd_run_arguments().join(" ");
-        let expected = "--property=RuntimeMaxSec=600 --timer-property=AccuracySec=100ms --on-active=5 --on-active=15 \
-                        --on-active=35 --on-active=75 --on-unit-inactive=60 -- /usr/bin/juju-exec -u compute/0";
-        assert!(arguments.contains(expected), "{arguments}");
-        assert_eq!(wake.timer_file().to_str(), Some("/run/systemd/transient/compute-0-look-again.timer"));
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
 const STRAGGLERS: Duration = Duration::from_millis(200);
 /// How often to look whether a process has ended that closed its output or gave it to a child.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// How long a killed process may take to be gone.
+const KILLED: Duration = Duration::from_secs(2);
 /// More output than this is not read; the process then blocks until its deadline.
 const LARGEST_OUTPUT: u64 = 256 * 1024 * 1024;
 
@@ -149,6 +151,19 @@ impl Command {
 
     /// Runs the program. Any exit status is an answer; only a program that could not start or had to be killed is an error.
     pub fn output(&self) -> Result<Output, CommandError> {
+        let (code, stdout, stderr) = self.finish()?;
+        Ok(Output { code, stdout: String::from_utf8_lossy(&stdout).into_owned(), stderr })
+    }
+
+    /// Runs the program, fails unless it exits with 0, and returns its standard output as it is.
+    pub(crate) fn bytes(&self) -> Result<Vec<u8>, CommandError> {
+        match self.finish()? {
+            (0, stdout, _) => Ok(stdout),
+            (code, _, stderr) => Err(CommandError::Failed { command: self.to_string(), code, stderr }),
+        }
+    }
+
+    fn finish(&self) -> Result<(i32, Vec<u8>, String), CommandError> {
         let began = Instant::now();
         let mut child = self.spawn()?;
         let (sender, ended) = mpsc::channel();
@@ -161,7 +176,8 @@ impl Command {
             Some(status) => {
                 let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
                 tracing::debug!("`{self}` exited with {code} after {milliseconds} ms");
-                Ok(Output { code, stdout: text(&stdout), stderr })
+                let stdout = std::mem::take(&mut *lock(&stdout));
+                Ok((code, stdout, stderr))
             }
             None => {
                 tracing::debug!("`{self}` killed after {milliseconds} ms");
@@ -261,7 +277,11 @@ fn kill(child: &mut Child) {
         let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
     }
     let _ = child.kill();
-    let _ = child.wait();
+    // One that hangs in the kernel, in a file system that does not answer, cannot be waited for. Whoever adopts it will.
+    let end = Instant::now() + KILLED;
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < end {
+        std::thread::sleep(LOOK_AGAIN);
+    }
 }
 
 /// The end of an error output, where programs say what is wrong, on one line.

@@ -8,6 +8,7 @@ use crate::machine::Machine;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Where Slurm reads the keys of `auth/slurm` from.
@@ -106,6 +107,39 @@ impl KeySet {
         &self.0
     }
 
+    /// Returns the key that signs; the others only verify.
+    pub fn default_key(&self) -> &AuthKey {
+        &self.0[0]
+    }
+
+    /// Adds a key that verifies, or replaces the one of its id. The key that signs stays.
+    #[must_use]
+    pub fn with(mut self, key: AuthKey) -> Self {
+        match self.0.iter_mut().find(|own| own.id == key.id) {
+            Some(own) => *own = key,
+            None => self.0.push(key),
+        }
+        self
+    }
+
+    /// Has the key of this id sign. `None`: it is not in the set.
+    #[must_use]
+    pub fn signing_with(mut self, id: &str) -> Option<Self> {
+        let position = self.0.iter().position(|key| key.id == id)?;
+        self.0[..=position].rotate_right(1);
+        Some(self)
+    }
+
+    /// Takes the key of this id out. `None`: it signs, and a set without a key that signs is none.
+    #[must_use]
+    pub fn without(mut self, id: &str) -> Option<Self> {
+        if self.default_key().id == id {
+            return None;
+        }
+        self.0.retain(|key| key.id != id);
+        Some(self)
+    }
+
     /// Returns the text of the file.
     pub fn render(&self) -> Result<Vec<u8>, KeyError> {
         // Slurm would take the first entry anyway; with several, saying so keeps a reader of the file from guessing.
@@ -126,6 +160,12 @@ impl KeySet {
         const EXPECTED: &str = "a JSON key set with one or more keys";
         // The cause is dropped on purpose: serde's message may quote the input.
         let file: KeySetFile = serde_json::from_slice(text).map_err(|_| KeyError::Malformed(EXPECTED))?;
+        let defaults = file.keys.iter().filter(|entry| entry.purpose.as_deref() == Some("default")).count();
+        let ids: BTreeSet<&str> = file.keys.iter().map(|entry| entry.kid.as_str()).collect();
+        if defaults > 1 || ids.len() != file.keys.len() {
+            // Slurm dies of the first; of the second, which one it takes is anybody's guess.
+            return Err(KeyError::Malformed("one key that signs, and an id for each key"));
+        }
         let default = file.keys.iter().position(|entry| entry.purpose.as_deref() == Some("default")).unwrap_or(0);
         let mut keys: Vec<AuthKey> =
             file.keys.iter().map(|entry| AuthKey::new(&entry.kid, &entry.k)).collect::<Result<_, _>>()?;
@@ -253,6 +293,32 @@ mod tests {
         let set = KeySet::parse(text.as_bytes()).unwrap();
         assert_eq!(set.keys().iter().map(AuthKey::id).collect::<Vec<_>>(), ["k2", "k1"]);
         assert_eq!(KeySet::parse(&set.render().unwrap()).unwrap(), set);
+    }
+
+    #[test]
+    fn a_key_is_replaced_in_three_steps() {
+        let old = AuthKey::new("old", &"A".repeat(64)).unwrap();
+        let new = AuthKey::new("new", &"B".repeat(64)).unwrap();
+        let ids = |set: &KeySet| set.keys().iter().map(|key| key.id().to_owned()).collect::<Vec<_>>();
+        let both = KeySet::of(old).with(new.clone()).with(new);
+        assert_eq!(ids(&both), ["old", "new"]);
+        assert!(String::from_utf8(both.render().unwrap()).unwrap().contains(r#""kid":"old","k":"AAAA"#));
+        assert!(both.clone().without("old").is_none() && both.clone().signing_with("none").is_none());
+        let switched = both.signing_with("new").unwrap();
+        assert_eq!(ids(&switched), ["new", "old"]);
+        assert_eq!(KeySet::parse(&switched.render().unwrap()).unwrap(), switched);
+        assert_eq!(ids(&switched.without("old").unwrap()), ["new"]);
+    }
+
+    #[test]
+    fn a_file_that_slurm_would_die_of_is_refused() {
+        let key = "A".repeat(64);
+        let entry = |id: &str| format!(r#"{{"alg":"HS256","kty":"oct","kid":"{id}","k":"{key}","use":"default"}}"#);
+        let file = |one: &str, two: &str| format!(r#"{{"keys":[{},{}]}}"#, entry(one), entry(two));
+        assert!(KeySet::parse(file("a", "b").as_bytes()).is_err());
+        let twins = file("a", "a").replace(r#","use":"default""#, "");
+        assert!(KeySet::parse(twins.as_bytes()).is_err());
+        assert!(KeySet::parse(twins.replacen(r#""kid":"a""#, r#""kid":"b""#, 1).as_bytes()).is_ok());
     }
 
     #[test]

@@ -9,14 +9,22 @@
 
 pub mod command;
 pub mod files;
+pub mod hardware;
+pub mod heartbeat;
 pub mod hostname;
 pub mod keys;
 pub mod machine;
+pub mod mounts;
+pub mod needrestart;
 pub mod packages;
 pub mod scontrol;
+pub mod sentinel;
 pub mod slurmd;
 pub mod systemd;
+pub mod timer;
+pub mod version;
 
 pub use command::{Command, CommandError, Output};
 pub use files::FileError;
 pub use machine::Machine;
+pub use version::SlurmVersion;

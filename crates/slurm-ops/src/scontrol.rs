@@ -3,15 +3,28 @@
 //! Slurm's clients exit with 1 both when slurmctld says no and when nobody could be asked. The two are told apart by the text,
 //! and whatever is not surely an answer counts as "could not ask".
 
+mod jobs;
 mod node;
+mod partition;
 mod reconfigure;
+mod reservation;
 
-pub use node::{NodeLookup, NodeRecord, delete_node, down_node, drain_node, node, nodes, resume_node, save_node};
+pub use jobs::{JobRecord, LocalJobs, jobs, jobs_in_partition, jobs_on, jobs_waiting_for, local_jobs};
+pub use node::{
+    NodeLookup, NodeRecord, delete_node, down_node, down_nodes, drain_node, drain_nodes, node, nodes, resume_node,
+    resume_nodes, save_node,
+};
+pub use partition::{
+    PartitionLookup, PartitionRecord, PartitionState, delete_partition, partition, partitions, save_partitions,
+    set_partition_state,
+};
 pub use reconfigure::{Candidate, Reconfigure, check, reconfigure};
+pub use reservation::{ReservationRecord, reservations, reservations_naming};
 
 use crate::command::{Command, CommandError, Output};
 use crate::machine::Machine;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::time::Duration;
 
 /// Name resolution and silent controllers cost scontrol up to 20 s before it gives up; no hook should wait longer than that.
@@ -38,6 +51,44 @@ pub enum ScontrolError {
     },
 }
 
+/// What slurmctld says no to, as far as somebody may want to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// A node that is named is not there. Members of a list that are there were changed all the same.
+    NoSuchNode,
+    /// A node is in a state from which the wanted one cannot be reached: most often it is there already.
+    NodeState,
+    /// Jobs are on the node, or are just leaving it.
+    NodesBusy,
+    /// Draining and downing want a reason.
+    ReasonMissing,
+    /// There is no such partition.
+    NoSuchPartition,
+    /// Jobs name the partition.
+    PartitionBusy,
+    /// The user may not do this.
+    NotAllowed,
+    /// Something else; the text says what.
+    Other,
+}
+
+impl ScontrolError {
+    /// Returns what was refused. `None`: nobody could be asked.
+    pub fn refusal(&self) -> Option<Refusal> {
+        let Self::Refused { reason, .. } = self else { return None };
+        let known = [
+            ("Invalid node name", Refusal::NoSuchNode),
+            ("Invalid node state specified", Refusal::NodeState),
+            ("Requested nodes are busy", Refusal::NodesBusy),
+            ("You must specify a reason", Refusal::ReasonMissing),
+            ("Invalid partition name specified", Refusal::NoSuchPartition),
+            ("Partition is in use", Refusal::PartitionBusy),
+            ("Access/permission denied", Refusal::NotAllowed),
+        ];
+        Some(known.iter().find(|(words, _)| reason.contains(words)).map_or(Refusal::Other, |(_, refusal)| *refusal))
+    }
+}
+
 /// One configured controller and whether it answers. Rank is the configured one: it does not tell who is active.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ControllerPing {
@@ -46,6 +97,7 @@ pub struct ControllerPing {
     /// Whether it answered.
     pub responding: bool,
     /// `primary`, `backup`, with several backups `backup1` …
+    #[serde(default)]
     pub mode: String,
 }
 
@@ -56,12 +108,43 @@ pub fn ping(machine: &Machine) -> Result<Vec<ControllerPing>, ScontrolError> {
         pings: Vec<ControllerPing>,
     }
     // The exit status says nothing: with JSON it is 0 even if all are down.
-    let command = scontrol(machine).args(["ping", JSON]);
-    let output = command.output().map_err(|error| unreachable(&error))?;
-    match serde_json::from_str::<Pings>(&output.stdout) {
-        Ok(pings) => Ok(pings.pings),
-        Err(_) => Err(ScontrolError::Unreachable { why: output.complaint().to_owned() }),
+    let (_, output) = run_json(|json| scontrol(machine).args(["ping", json]))?;
+    let Ok(Pings { mut pings }) = serde_json::from_str(&output.stdout) else {
+        return Err(ScontrolError::Unreachable { why: output.complaint().to_owned() });
+    };
+    // The dialect of 26.05 leaves the rank to the order.
+    let several = pings.len() > 2;
+    for (rank, ping) in pings.iter_mut().enumerate().filter(|(_, ping)| ping.mode.is_empty()) {
+        ping.mode = match rank {
+            0 => "primary".to_owned(),
+            rank if several => format!("backup{rank}"),
+            _ => "backup".to_owned(),
+        };
     }
+    Ok(pings)
+}
+
+/// Runs a question with the pinned dialect, and with the default one of a Slurm that no longer has it.
+fn run_json(command: impl Fn(&'static str) -> Command) -> Result<(Command, Output), ScontrolError> {
+    let pinned = command(JSON);
+    let output = pinned.output().map_err(|error| unreachable(&error))?;
+    if output.success() || !output.stderr.contains("unable to find plugin: data_parser/") {
+        return Ok((pinned, output));
+    }
+    tracing::debug!("this Slurm does not speak {JSON} any more");
+    let default = command("--json");
+    let output = default.output().map_err(|error| unreachable(&error))?;
+    Ok((default, output))
+}
+
+/// Asks a question and decodes the answer.
+fn ask<T: DeserializeOwned>(command: impl Fn(&'static str) -> Command) -> Result<T, ScontrolError> {
+    let (command, output) = run_json(command)?;
+    if !output.success() {
+        return Err(refusal(&command, &output));
+    }
+    serde_json::from_str(&output.stdout)
+        .map_err(|error| ScontrolError::Unreachable { why: command.unreadable(error).to_string() })
 }
 
 fn scontrol(machine: &Machine) -> Command {
@@ -85,6 +168,27 @@ fn refusal(command: &Command, output: &Output) -> ScontrolError {
 fn unreachable(error: &CommandError) -> ScontrolError {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     ScontrolError::Unreachable { why: format!("{error}{cause}") }
+}
+
+/// A number that Slurm may leave open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+struct MaybeNumber {
+    set: bool,
+    infinite: bool,
+    number: u64,
+}
+
+impl MaybeNumber {
+    fn finite(self) -> Option<u64> {
+        (self.set && !self.infinite).then_some(self.number)
+    }
+}
+
+/// Text that goes into tables and logs of Slurm stays on its line.
+fn one_line(reason: &str) -> String {
+    let line: String = reason.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
+    let line = line.trim();
+    if line.is_empty() { "unspecified".to_owned() } else { line.to_owned() }
 }
 
 /// What Slurm's clients say when slurmctld did not decide anything.

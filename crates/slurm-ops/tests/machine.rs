@@ -4,7 +4,9 @@ mod support;
 
 use slurm_conf::{Node, NodeName};
 use slurm_ops::slurmd::{self, SlurmdOptions};
+use slurm_ops::timer::{self, TransientTimer};
 use slurm_ops::{packages, systemd};
+use std::time::Duration;
 use support::Sandbox;
 
 const STATUS: &str = "\
@@ -213,4 +215,33 @@ fn slurmds_options_are_written_once_and_read_back() {
     assert!(!slurmd::ensure_options(&sandbox.machine(), &options).unwrap());
     assert_eq!(slurmd::read_options(&sandbox.machine()).unwrap(), Some(options));
     assert!(sandbox.read("/etc/default/slurmd").starts_with("# Additional options\n"));
+}
+
+#[test]
+fn a_transient_timer_is_set_once_bounded_and_ended() {
+    let timer = TransientTimer {
+        name: "compute-0-look-again".to_owned(),
+        description: "Calls again".to_owned(),
+        first: vec![Duration::from_secs(5), Duration::from_secs(15)],
+        repeat: Duration::from_secs(60),
+        limit: Duration::from_secs(600),
+        command: vec!["/usr/bin/juju-exec".to_owned(), "-u".to_owned(), "compute/0".to_owned()],
+    };
+    let sandbox = Sandbox::new();
+    let file = "run/systemd/transient/compute-0-look-again.timer";
+    sandbox.file("run/systemd/transient/other", "");
+    sandbox.program("systemd-run", &format!("touch $ROOT/{file}")).program("systemctl", &format!("rm $ROOT/{file}"));
+    let machine = sandbox.machine();
+    assert!(!timer::ensure_ended(&machine, &timer.name).unwrap());
+    assert!(timer::ensure_set(&machine, &timer).unwrap());
+    assert!(!timer::ensure_set(&machine, &timer).unwrap());
+    assert!(timer::is_set(&machine, &timer.name));
+    assert!(timer::ensure_ended(&machine, &timer.name).unwrap());
+    let calls = sandbox.calls();
+    let expected = "systemd-run --unit=compute-0-look-again --description=Calls again --collect --quiet \
+                    --property=RuntimeMaxSec=600 --timer-property=AccuracySec=100ms --on-active=5 --on-active=15 \
+                    --on-unit-inactive=60 -- /usr/bin/juju-exec -u compute/0";
+    assert_eq!(calls[0], expected);
+    assert!(calls[1].ends_with("stop -- compute-0-look-again.timer"), "{calls:?}");
+    assert_eq!(calls.len(), 2);
 }

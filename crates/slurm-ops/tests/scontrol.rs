@@ -2,11 +2,13 @@
 
 mod support;
 
-use slurm_conf::NodeName;
-use slurm_ops::scontrol::{self, Candidate, NodeLookup, Reconfigure, ScontrolError};
+use slurm_conf::{HostList, NodeName};
+use slurm_ops::scontrol::{self, Candidate, NodeLookup, Reconfigure, Refusal, ScontrolError};
 use support::Sandbox;
 
 const CONNECT_FAILURE: &str = "slurm_load_node error: Unable to contact slurm controller (connect failure)\n";
+
+const STATE: &str = "/etc";
 
 fn compute_0() -> NodeName {
     NodeName::new("compute-0").expect("a node name")
@@ -103,6 +105,54 @@ fn resuming_an_open_node_is_fine() {
 }
 
 #[test]
+fn several_nodes_are_changed_with_one_command() {
+    let several: HostList = "compute-[0-1],gpu-7".parse().unwrap();
+    let sandbox = answering("", "", 0);
+    scontrol::drain_nodes(&sandbox.machine(), &several, "disk").unwrap();
+    scontrol::down_nodes(&sandbox.machine(), &several, "").unwrap();
+    assert_eq!(scontrol::resume_nodes(&sandbox.machine(), &several), Ok(true));
+    let expected = [
+        "scontrol update nodename=compute-[0-1],gpu-7 state=drain reason=disk",
+        "scontrol update nodename=compute-[0-1],gpu-7 state=down reason=unspecified",
+        "scontrol update nodename=compute-[0-1],gpu-7 state=resume",
+    ];
+    assert_eq!(sandbox.calls(), expected);
+}
+
+#[test]
+fn refusals_are_told_apart() {
+    for (stderr, expected) in [
+        ("slurm_update error: Invalid node name specified\n", Some(Refusal::NoSuchNode)),
+        ("slurm_update error: Invalid node state specified\n", Some(Refusal::NodeState)),
+        ("You must specify a reason when DOWNING or DRAINING a node. Request denied\n", Some(Refusal::ReasonMissing)),
+        (
+            "scontrol: error: failed to delete nodes n1\ndelete_node nodename=n1: Requested nodes are busy\n",
+            Some(Refusal::NodesBusy),
+        ),
+        ("slurm_update error: Access/permission denied\n", Some(Refusal::NotAllowed)),
+        ("slurm_update error: Something else\n", Some(Refusal::Other)),
+        ("slurm_update error: Unable to contact slurm controller (connect failure)\n", None),
+    ] {
+        let error = scontrol::drain_node(&answering("", stderr, 1).machine(), &compute_0(), "r").unwrap_err();
+        assert_eq!(error.refusal(), expected, "{stderr}");
+    }
+}
+
+#[test]
+fn a_slurm_that_lost_the_pinned_dialect_is_asked_in_its_own() {
+    let sandbox = Sandbox::new();
+    sandbox.file("/node.json", include_str!("recorded/node-idle.json"));
+    let script = "case \"$*\" in *--json) cat $ROOT/node.json ;; *) echo 'scontrol: error: load_plugins: unable to find plugin: data_parser/v0.0.42' >&2; exit 1 ;; esac";
+    sandbox.program("scontrol", script);
+    assert!(matches!(scontrol::node(&sandbox.machine(), &compute_0()), NodeLookup::Present(_)));
+    assert_eq!(sandbox.calls(), ["scontrol show node compute-0 --json=v0.0.42", "scontrol show node compute-0 --json"]);
+    let newer = r#"{"pings":[{"hostname":"d1","responding":true,"latency":2701,"primary":true,"status":"No error"},
+        {"hostname":"d2","responding":false,"latency":0,"primary":false,"status":"x"}]}"#;
+    let pings = scontrol::ping(&answering(newer, "", 0).machine()).unwrap();
+    assert_eq!(pings.iter().map(|ping| ping.mode.as_str()).collect::<Vec<_>>(), ["primary", "backup"]);
+}
+
+#[test]
 fn deleting_what_is_not_there_is_done_and_what_is_busy_is_refused() {
     let gone = answering("", "delete_node nodename=compute-0: Invalid node name specified\n", 1);
     assert_eq!(scontrol::delete_node(&gone.machine(), &compute_0()), Ok(()));
@@ -141,23 +191,31 @@ fn a_candidate_is_read_by_slurms_own_parser() {
 
 #[test]
 fn a_reconfigure_is_accepted_refused_or_not_known() {
-    assert_eq!(scontrol::reconfigure(&answering("", "", 0).machine()), Reconfigure::Accepted);
+    assert_eq!(scontrol::reconfigure(&answering("", "", 0).machine(), STATE), Reconfigure::Accepted);
     let bad_value = answering(
         "",
         "scontrol: error: Bad value \"zzz\" for MaxTime\nscontrol: fatal: Unable to process configuration file\n",
         1,
     );
     let expected = Reconfigure::Refused { reason: "Bad value \"zzz\" for MaxTime".to_owned() };
-    assert_eq!(scontrol::reconfigure(&bad_value.machine()), expected);
+    assert_eq!(scontrol::reconfigure(&bad_value.machine(), STATE), expected);
     for stderr in [
         "slurm_reconfigure error: Unable to contact slurm controller (connect failure)\n",
         "slurm_reconfigure error: Socket timed out on send/recv operation\n",
         "slurm_reconfigure error: Slurm backup controller in standby mode\n",
         "slurm_reconfigure error: Protocol authentication error\n",
     ] {
-        let outcome = scontrol::reconfigure(&answering("", stderr, 1).machine());
+        let outcome = scontrol::reconfigure(&answering("", stderr, 1).machine(), STATE);
         assert_eq!(outcome, Reconfigure::Unknown { why: stderr.trim_end().to_owned() });
     }
+}
+
+#[test]
+fn slurmctld_is_left_alone_while_its_store_cannot_be_written() {
+    let sandbox = answering("", "", 0);
+    let outcome = scontrol::reconfigure(&sandbox.machine(), "/etc/passwd");
+    assert_eq!(outcome, Reconfigure::Unknown { why: "/etc/passwd cannot be written".to_owned() });
+    assert!(!sandbox.calls().iter().any(|call| call.starts_with("scontrol")));
 }
 
 #[test]
@@ -179,7 +237,7 @@ fn the_reason_of_a_refused_reconfigure_comes_from_the_journal() {
     ] {
         let sandbox = answering("", "slurm_reconfigure error: Unspecified error\n", 1);
         sandbox.answer("journalctl", journal, "", 0);
-        let outcome = scontrol::reconfigure(&sandbox.machine());
+        let outcome = scontrol::reconfigure(&sandbox.machine(), STATE);
         assert_eq!(outcome, Reconfigure::Refused { reason: expected.to_owned() });
         assert!(
             sandbox.calls()[1]

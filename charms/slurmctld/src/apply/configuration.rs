@@ -7,10 +7,9 @@ use crate::error::Error;
 use crate::names;
 use crate::observe::Refused;
 use slurm_conf::PartitionName;
+use slurm_ops::Machine;
 use slurm_ops::files::{self, Access};
 use slurm_ops::scontrol::{self, Candidate, Reconfigure};
-use slurm_ops::{CommandError, Machine};
-use std::time::{Duration, Instant};
 
 /// Puts a configuration in place if Slurm's parser can read it; else notes why not.
 pub(super) fn offer(machine: &Machine, text: &str) -> Result<(), Error> {
@@ -41,7 +40,7 @@ pub(super) fn reconfigure(machine: &Machine) -> Result<Option<String>, Error> {
     let Some(live) = files::read_text(machine, names::SLURM_CONF)? else {
         return Ok(Some("there is no slurm.conf".to_owned()));
     };
-    match scontrol::reconfigure(machine) {
+    match scontrol::reconfigure(machine, names::STATE_DIRECTORY) {
         Reconfigure::Accepted => {
             files::replace(machine, names::ACCEPTED_CONF, live.as_bytes(), &Access::slurm(0o644))?;
             files::remove(machine, names::REFUSED_CONF)?;
@@ -55,36 +54,11 @@ pub(super) fn reconfigure(machine: &Machine) -> Result<Option<String>, Error> {
     }
 }
 
-/// How long slurmctld may take to write its partitions.
-const SAVE_PATIENCE: Duration = Duration::from_secs(2);
-const SAVE_PAUSE: Duration = Duration::from_millis(50);
-
-/// Makes slurmctld write all its partitions by setting one of them to what it is. A failure leaves the older ones saved, and the
-/// next look sees that.
+/// Makes slurmctld write all its partitions. A failure leaves the older ones saved, and the next look sees that.
 pub(super) fn save_partitions(machine: &Machine, partition: &PartitionName) {
-    let before = saved_at(machine);
-    if let Err(error) = touch(machine, partition) {
+    if let Err(error) = scontrol::save_partitions(machine, partition, names::PARTITION_STATE) {
         tracing::warn!("partitions are not saved yet: {error}");
-        return;
     }
-    let end = Instant::now() + SAVE_PATIENCE;
-    while saved_at(machine) == before && Instant::now() < end {
-        std::thread::sleep(SAVE_PAUSE);
-    }
-}
-
-fn touch(machine: &Machine, partition: &PartitionName) -> Result<(), CommandError> {
-    let show = machine.command("scontrol").args(["show", "--oneliner", "partition", partition.as_str()]);
-    let answer = show.run()?;
-    let Some(limit) = answer.stdout.split_whitespace().find_map(|pair| pair.strip_prefix("MaxTime=")) else {
-        return Err(CommandError::Unreadable { command: show.to_string(), problem: "no MaxTime in it".to_owned() });
-    };
-    let update = [format!("partitionname={partition}"), format!("maxtime={limit}")];
-    machine.command("scontrol").arg("update").args(update).run().map(drop)
-}
-
-fn saved_at(machine: &Machine) -> Option<std::time::SystemTime> {
-    machine.path(names::PARTITION_STATE).metadata().ok()?.modified().ok()
 }
 
 fn write(machine: &Machine, text: &str) -> Result<(), Error> {

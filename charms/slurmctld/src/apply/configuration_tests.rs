@@ -21,9 +21,10 @@ impl Stage {
         let owner = root.metadata().unwrap();
         fs::create_dir_all(root.join("etc/slurm")).unwrap();
         fs::create_dir(root.join("bin")).unwrap();
+        fs::create_dir_all(root.join("var/lib/slurm/checkpoint/state")).unwrap();
         let passwd = format!("slurm:x:{}:{}:Slurm:/nonexistent:/bin/false\n", owner.uid(), owner.gid());
         fs::write(root.join("etc/passwd"), passwd).unwrap();
-        for (program, text) in [("scontrol", script), ("journalctl", "exit 0")] {
+        for (program, text) in [("scontrol", script), ("journalctl", "exit 0"), ("test", "exec /usr/bin/test \"$@\"")] {
             let path = root.join("bin").join(program);
             fs::write(&path, format!("#!/bin/sh\necho \"$*\" >> {}/calls\n{text}\n", root.display())).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -97,15 +98,11 @@ fn a_readable_candidate_comes_into_place() {
 }
 
 #[test]
-fn partitions_are_saved_without_changing_any() {
-    let stage = Stage::new(
-        "state=$(/usr/bin/dirname \"$0\")/../var/lib/slurm/checkpoint/state
-         case \"$1\" in
-         show) echo 'PartitionName=compute MaxNodes=1 MaxTime=01:00:00 MinNodes=0' ;;
-         update) /bin/mkdir -p \"$state\"; echo saved > \"$state/part_state\" ;;
-         esac",
-    );
-    save_partitions(&stage.machine, &"compute".parse().unwrap());
-    assert_eq!(stage.calls(), ["show --oneliner partition compute", "update partitionname=compute maxtime=01:00:00"]);
-    assert!(stage.text(names::PARTITION_STATE).is_some());
+fn slurmctld_is_not_asked_while_its_state_cannot_be_written() {
+    let stage = Stage::new("exit 0");
+    fs::remove_dir(stage.directory.path().join("var/lib/slurm/checkpoint/state")).unwrap();
+    let why = reconfigure(&stage.machine).unwrap().unwrap();
+    assert_eq!(why, "/var/lib/slurm/checkpoint/state cannot be written");
+    assert!(stage.calls().iter().all(|call| !call.contains("reconfigure")), "{:?}", stage.calls());
+    assert_eq!(stage.text(names::ACCEPTED_CONF).as_deref(), Some("old"));
 }

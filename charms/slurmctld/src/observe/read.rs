@@ -9,7 +9,7 @@ use charm::{AppName, Context, EndpointName, RelationId, Tools, Wake};
 use slurm_conf::HostName;
 use slurm_interface::{ComputeData, PeerApp, PeerUnit, SecretUri};
 use slurm_ops::systemd::UnitState;
-use slurm_ops::{files, hostname, keys, packages, scontrol, systemd};
+use slurm_ops::{files, hostname, keys, packages, scontrol, systemd, timer};
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
@@ -54,7 +54,7 @@ pub fn observe(
         secret: secret(ctx, tools, leader, memory, &computes)?,
         computes,
         port_open: tools.opened_ports()?.contains(&charm::tools::Port::tcp(names::PORT)),
-        waking: machine.path(Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).timer_file()).exists(),
+        waking: timer::is_set(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name),
         machine: observe_machine(ctx, machine, configuration, memory)?,
         tried: memory.tried.clone(),
     })

@@ -13,7 +13,7 @@ use slurm_ops::keys::{AuthKey, KeySet};
 use slurm_ops::scontrol::NodeLookup;
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_ops::systemd::UnitState;
-use slurm_ops::{files, keys, packages, scontrol, slurmd, systemd};
+use slurm_ops::{files, keys, packages, scontrol, slurmd, systemd, timer};
 
 /// What this dispatch remembers of its own doings, and the key that it read and a plan need not see.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ pub fn observe(
         partition: partition(ctx, tools)?,
         key: key(tools, machine, controller.as_ref(), memory)?,
         port_open: tools.opened_ports()?.contains(&charm::tools::Port::tcp(names::PORT)),
-        waking: machine.path(Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).timer_file()).exists(),
+        waking: timer::is_set(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name),
         machine: observe_machine(ctx, machine, &node_name)?,
         tried: memory.tried.clone(),
         controller,

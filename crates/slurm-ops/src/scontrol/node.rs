@@ -1,9 +1,12 @@
-//! One node in Slurm's eyes: look it up, drain it, open it, delete it.
+//! Nodes in Slurm's eyes: look them up, drain them, open them, delete them.
+//!
+//! Slurm changes every member of a list that it can, and then fails if there was one that it could not.
 
-use super::{DEADLINE, JSON, ScontrolError, change, refusal, scontrol, unreachable};
+use super::{Refusal, ScontrolError, change, one_line, scontrol};
 use crate::machine::Machine;
 use serde::Deserialize;
-use slurm_conf::NodeName;
+use slurm_conf::{HostList, NodeName};
+use std::fmt;
 
 /// What slurmctld knows about a node.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -89,35 +92,39 @@ fn show(machine: &Machine, name: Option<&NodeName>) -> Result<Vec<NodeRecord>, S
     struct Nodes {
         nodes: Vec<NodeRecord>,
     }
-    let command =
-        scontrol(machine).args(["show", "node"]).args(name.map(NodeName::as_str)).arg(JSON).deadline(DEADLINE);
-    let output = command.output().map_err(|error| unreachable(&error))?;
-    if !output.success() {
-        return Err(refusal(&command, &output));
-    }
-    match serde_json::from_str::<Nodes>(&output.stdout) {
-        Ok(nodes) => Ok(nodes.nodes),
-        Err(error) => Err(ScontrolError::Unreachable { why: command.unreadable(error).to_string() }),
-    }
+    let name = name.map(NodeName::as_str);
+    super::ask::<Nodes>(|json| scontrol(machine).args(["show", "node"]).args(name).arg(json)).map(|answer| answer.nodes)
 }
 
 /// Keeps new jobs from a node; running ones go on. Slurm insists on a reason.
 pub fn drain_node(machine: &Machine, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
-    update(machine, name, &["state=drain", &format!("reason={}", one_line(reason))])
+    drain(machine, name, reason)
+}
+
+/// Keeps new jobs from several nodes. Where one is not there, the others are drained all the same.
+pub fn drain_nodes(machine: &Machine, nodes: &HostList, reason: &str) -> Result<(), ScontrolError> {
+    drain(machine, nodes, reason)
 }
 
 /// Takes a node down at once: its jobs are killed or queued again. Slurm insists on a reason.
 pub fn down_node(machine: &Machine, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
-    update(machine, name, &["state=down", &format!("reason={}", one_line(reason))])
+    down(machine, name, reason)
+}
+
+/// Takes several nodes down at once. Where one is not there, the others go down all the same.
+pub fn down_nodes(machine: &Machine, nodes: &HostList, reason: &str) -> Result<(), ScontrolError> {
+    down(machine, nodes, reason)
 }
 
 /// Opens a node. One that is open already is left alone, and tells so with `false`.
 pub fn resume_node(machine: &Machine, name: &NodeName) -> Result<bool, ScontrolError> {
-    match update(machine, name, &["state=resume"]) {
-        Ok(()) => Ok(true),
-        Err(ScontrolError::Refused { reason, .. }) if reason.contains("Invalid node state specified") => Ok(false),
-        Err(error) => Err(error),
-    }
+    resume(machine, name)
+}
+
+/// Opens several nodes, and tells with `false` that one of them at least was open already. Where one is not there, the others
+/// are opened all the same.
+pub fn resume_nodes(machine: &Machine, nodes: &HostList) -> Result<bool, ScontrolError> {
+    resume(machine, nodes)
 }
 
 /// Has slurmctld write its nodes to disk now, by setting a comment on this one. A node that has just joined exists only in memory
@@ -129,18 +136,27 @@ pub fn save_node(machine: &Machine, name: &NodeName) -> Result<(), ScontrolError
 /// Deletes a node's record. One that is not there counts as deleted; one with jobs is refused.
 pub fn delete_node(machine: &Machine, name: &NodeName) -> Result<(), ScontrolError> {
     match change(&scontrol(machine).arg("delete").arg(format!("nodename={name}"))) {
-        Err(ScontrolError::Refused { reason, .. }) if reason.contains("Invalid node name specified") => Ok(()),
+        Err(error) if error.refusal() == Some(Refusal::NoSuchNode) => Ok(()),
         other => other,
     }
 }
 
-fn update(machine: &Machine, name: &NodeName, changes: &[&str]) -> Result<(), ScontrolError> {
-    change(&scontrol(machine).arg("update").arg(format!("nodename={name}")).args(changes.iter().copied()))
+fn drain(machine: &Machine, nodes: &dyn fmt::Display, reason: &str) -> Result<(), ScontrolError> {
+    update(machine, nodes, &["state=drain", &format!("reason={}", one_line(reason))])
 }
 
-/// A reason is shown in tables and logs of Slurm, so it stays on its line.
-fn one_line(reason: &str) -> String {
-    let line: String = reason.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
-    let line = line.trim();
-    if line.is_empty() { "unspecified".to_owned() } else { line.to_owned() }
+fn down(machine: &Machine, nodes: &dyn fmt::Display, reason: &str) -> Result<(), ScontrolError> {
+    update(machine, nodes, &["state=down", &format!("reason={}", one_line(reason))])
+}
+
+fn resume(machine: &Machine, nodes: &dyn fmt::Display) -> Result<bool, ScontrolError> {
+    match update(machine, nodes, &["state=resume"]) {
+        Ok(()) => Ok(true),
+        Err(error) if error.refusal() == Some(Refusal::NodeState) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn update(machine: &Machine, nodes: &dyn fmt::Display, changes: &[&str]) -> Result<(), ScontrolError> {
+    change(&scontrol(machine).arg("update").arg(format!("nodename={nodes}")).args(changes.iter().copied()))
 }

@@ -2,6 +2,7 @@
 
 use super::{could_not_ask, scontrol};
 use crate::machine::Machine;
+use crate::mounts;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -44,7 +45,18 @@ pub enum Candidate {
 }
 
 /// Has slurmctld take up the files in `/etc/slurm`, and with it every registered slurmd.
-pub fn reconfigure(machine: &Machine) -> Reconfigure {
+///
+/// `state_directory` is where slurmctld keeps its state. If that cannot be written a reconfigure would kill the daemon, so
+/// then nobody is asked.
+pub fn reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Reconfigure {
+    match mounts::is_writable(machine, state_directory.as_ref()) {
+        Ok(true) => {}
+        Ok(false) => {
+            let why = format!("{} cannot be written", state_directory.as_ref().display());
+            return Reconfigure::Unknown { why };
+        }
+        Err(error) => return Reconfigure::Unknown { why: error.to_string() },
+    }
     let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let output = match scontrol(machine).arg("reconfigure").deadline(RECONFIGURE_DEADLINE).output() {
         Ok(output) => output,

@@ -1,5 +1,6 @@
 //! A machine of its own for a test: a directory for its files, and small programs that answer as real ones were seen to do.
 
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 use slurm_ops::Machine;

@@ -1,0 +1,177 @@
+//! File systems: what is mounted where, and looking into one that may not answer.
+//!
+//! A network file system whose server is gone holds whoever touches it, for ever. So what is mounted is read from the kernel's
+//! table, which touches nothing, and files are read by a child that can be left behind at its deadline.
+
+use crate::command::{Command, CommandError};
+use crate::files::{self, FileError};
+use crate::machine::Machine;
+use std::path::Path;
+use std::time::Duration;
+
+/// A file server that needs longer than this for a small file is not fit to hold the state of a cluster.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// What is mounted at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mount {
+    /// Nothing: the path belongs to the file system above it.
+    Nothing,
+    /// Only a trigger of autofs, behind which nothing is mounted yet.
+    Trigger,
+    /// A file system.
+    Mounted {
+        /// `nfs4`, `ext4`, `cephfs` …
+        file_system: String,
+        /// Where it comes from: a device, or a server and its path.
+        source: String,
+        /// Nothing can be written there.
+        read_only: bool,
+    },
+}
+
+/// Reads from the kernel what is mounted at `path`. Touches nothing there.
+pub fn mount_at(machine: &Machine, path: impl AsRef<Path>) -> Result<Mount, FileError> {
+    let table = files::read(machine, "/proc/self/mountinfo")?.unwrap_or_default();
+    Ok(parse(&String::from_utf8_lossy(&table), path.as_ref()))
+}
+
+/// Finds the uppermost mount at `path`: the last line of the kernel's table that names it.
+fn parse(table: &str, path: &Path) -> Mount {
+    let mut found = Mount::Nothing;
+    for line in table.lines() {
+        let Some((mount, source)) = line.split_once(" - ") else { continue };
+        let mut mount = mount.split(' ');
+        if mount.nth(4).map(unescape).as_deref().map(Path::new) != Some(path) {
+            continue;
+        }
+        let options = mount.next().unwrap_or_default();
+        let mut source = source.split(' ');
+        let file_system = source.next().unwrap_or_default();
+        let origin = source.next().unwrap_or_default();
+        let of_server = source.next().unwrap_or_default();
+        let read_only = [options, of_server].iter().any(|options| options.split(',').any(|option| option == "ro"));
+        found = match file_system {
+            "autofs" => Mount::Trigger,
+            _ => Mount::Mounted { file_system: file_system.to_owned(), source: unescape(origin), read_only },
+        };
+    }
+    found
+}
+
+/// The kernel writes blanks and backslashes as three octal digits.
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|digits| first == b'\\' && digits.iter().all(|d| (b'0'..=b'7').contains(d)));
+        match digits {
+            Some(digits) => {
+                let value = digits.iter().fold(0_u32, |value, digit| value * 8 + u32::from(digit - b'0'));
+                bytes.push(u8::try_from(value).unwrap_or(b'?'));
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Reads a small file in a file system that may not answer. `None`: there is no such file.
+pub fn read(machine: &Machine, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, CommandError> {
+    read_within(machine, path, DEADLINE)
+}
+
+fn read_within(machine: &Machine, path: impl AsRef<Path>, deadline: Duration) -> Result<Option<Vec<u8>>, CommandError> {
+    match child(machine, "cat").deadline(deadline).arg("--").arg(text(machine, path.as_ref())).bytes() {
+        Ok(content) => Ok(Some(content)),
+        Err(CommandError::Failed { stderr, .. }) if stderr.contains("No such file or directory") => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Tells whether a directory is there and can be written.
+pub fn is_writable(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, CommandError> {
+    let path = text(machine, path.as_ref());
+    let command = child(machine, "test").args(["-d", &path, "-a", "-w", &path]);
+    let output = command.output()?;
+    match output.code {
+        0 => Ok(true),
+        1 => Ok(false),
+        _ => Err(command.unreadable(output.complaint())),
+    }
+}
+
+fn child(machine: &Machine, program: &str) -> Command {
+    machine.command(program).deadline(DEADLINE)
+}
+
+fn text(machine: &Machine, path: &Path) -> String {
+    machine.path(path).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
+2234 2202 0:206 / / rw,relatime shared:596 - overlay overlay rw,lowerdir=/var/cache
+2300 2234 0:50 / /var/lib/slurm/checkpoint rw,relatime shared:1 - autofs /etc/auto.slurm rw,fd=6,pgrp=1,timeout=300
+2301 2300 0:51 / /var/lib/slurm/checkpoint rw,relatime shared:2 - nfs4 10.0.0.9:/srv/slurm rw,vers=4.2,hard
+2302 2234 0:52 / /mnt/with\\040blank ro,relatime - ext4 /dev/vdb1 rw
+2303 2234 0:53 / /home rw,relatime shared:9 - autofs systemd-1 rw,fd=7
+2304 2234 0:54 / /scratch rw,relatime shared:9 - nfs4 10.0.0.9:/scratch ro,vers=4.2
+";
+
+    fn mounted(file_system: &str, source: &str, read_only: bool) -> Mount {
+        Mount::Mounted { file_system: file_system.to_owned(), source: source.to_owned(), read_only }
+    }
+
+    #[test]
+    fn the_uppermost_mount_counts_and_a_trigger_is_none() {
+        let at = |path: &str| parse(TABLE, Path::new(path));
+        assert_eq!(at("/var/lib/slurm/checkpoint"), mounted("nfs4", "10.0.0.9:/srv/slurm", false));
+        assert_eq!(at("/mnt/with blank"), mounted("ext4", "/dev/vdb1", true));
+        assert_eq!(at("/scratch"), mounted("nfs4", "10.0.0.9:/scratch", true));
+        assert_eq!(at("/home"), Mount::Trigger);
+        assert_eq!(at("/var/lib/slurm"), Mount::Nothing);
+        assert_eq!(at("/var/lib/slurm/checkpoint/state"), Mount::Nothing);
+    }
+
+    #[test]
+    fn any_text_is_a_table() {
+        for table in ["", "\n\n", " - ", "1 2 3 4 /a", "1 2 3 4 /a - ", "1 2 3 4 \\99 - x y z", "1 2 3 4 \\777 - x"] {
+            assert_ne!(parse(table, Path::new("/nowhere")), Mount::Trigger);
+        }
+    }
+
+    #[test]
+    fn the_root_of_this_machine_is_mounted() {
+        assert!(matches!(mount_at(&Machine::new(), "/").unwrap(), Mount::Mounted { .. }));
+    }
+
+    #[test]
+    fn files_are_read_by_a_child_byte_for_byte() {
+        let directory = tempfile::tempdir().unwrap();
+        let machine = Machine::at(directory.path());
+        std::fs::write(directory.path().join("x"), [0, 255, 10, 13]).unwrap();
+        assert_eq!(read(&machine, "/x").unwrap().unwrap(), [0, 255, 10, 13]);
+        assert_eq!(read(&machine, "/none").unwrap(), None);
+        assert!(is_writable(&machine, "/").unwrap());
+        assert!(!is_writable(&machine, "/x").unwrap());
+        assert!(!is_writable(&machine, "/none").unwrap());
+    }
+
+    #[test]
+    fn a_file_that_never_answers_is_left_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let machine = Machine::at(directory.path());
+        // Nobody writes into this pipe, so whoever opens it waits.
+        nix::unistd::mkfifo(&directory.path().join("x"), nix::sys::stat::Mode::S_IRUSR).unwrap();
+        let outcome = read_within(&machine, "/x", Duration::from_millis(100));
+        assert!(matches!(outcome, Err(CommandError::TimedOut { .. })), "{outcome:?}");
+    }
+}

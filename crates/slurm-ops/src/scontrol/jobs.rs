@@ -1,0 +1,121 @@
+//! Jobs: those that slurmctld knows, through `squeue`, and those that a node itself knows, through `scontrol listjobs`.
+//!
+//! A node is empty only if both say so. Neither is proof alone: slurmctld may have forgotten a job that still runs, and a node
+//! keeps naming jobs whose processes were killed.
+
+use super::{DEADLINE, ScontrolError, ask, refusal, run_json, scontrol};
+use crate::command::Command;
+use crate::machine::Machine;
+use serde::Deserialize;
+use slurm_conf::{HostList, NodeName, PartitionName};
+
+/// What slurmctld knows about a job.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct JobRecord {
+    /// Its number.
+    #[serde(rename = "job_id")]
+    pub id: u64,
+    /// What its owner calls it.
+    pub name: String,
+    /// Its owner.
+    #[serde(rename = "user_name")]
+    pub user: String,
+    /// Its partition.
+    pub partition: String,
+    /// The base state first (`PENDING`, `RUNNING`, `COMPLETING` …), then flags.
+    #[serde(rename = "job_state")]
+    pub state: Vec<String>,
+    /// The nodes it runs on, as a host list; empty while it waits.
+    pub nodes: String,
+    /// The nodes it insists on, as a host list.
+    #[serde(rename = "required_nodes")]
+    pub required: String,
+    /// Why it waits.
+    #[serde(rename = "state_reason", default)]
+    pub reason: String,
+}
+
+impl JobRecord {
+    /// Tells whether the job is in a state or carries a flag.
+    pub fn has(&self, state: &str) -> bool {
+        self.state.iter().any(|own| own.eq_ignore_ascii_case(state))
+    }
+
+    /// Tells whether it waits and insists on a node: without that node it would fail. A list that cannot be read may name it.
+    pub fn waits_for(&self, node: &NodeName) -> bool {
+        self.has("PENDING") && self.required.parse().map_or(true, |list: HostList| list.contains(node.as_str()))
+    }
+}
+
+/// The jobs whose processes a node knows of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LocalJobs {
+    /// Their numbers; none may be there.
+    Known(Vec<u64>),
+    /// It could not be found out.
+    Unknown {
+        /// The last thing that was said about it.
+        why: String,
+    },
+}
+
+/// Lists every job that waits, runs or is ending.
+pub fn jobs(machine: &Machine) -> Result<Vec<JobRecord>, ScontrolError> {
+    queue(machine, &[])
+}
+
+/// Lists the jobs on a node, those that are just ending included. A node that slurmctld does not know is refused.
+pub fn jobs_on(machine: &Machine, node: &NodeName) -> Result<Vec<JobRecord>, ScontrolError> {
+    queue(machine, &["-w", node.as_str()])
+}
+
+/// Lists the jobs of a partition, waiting or running.
+pub fn jobs_in_partition(machine: &Machine, partition: &PartitionName) -> Result<Vec<JobRecord>, ScontrolError> {
+    queue(machine, &["-p", partition.as_str()])
+}
+
+/// Lists the jobs that wait and insist on a node.
+pub fn jobs_waiting_for(machine: &Machine, node: &NodeName) -> Result<Vec<JobRecord>, ScontrolError> {
+    let waiting = queue(machine, &["-t", "PENDING"])?;
+    Ok(waiting.into_iter().filter(|job| job.waits_for(node)).collect())
+}
+
+fn queue(machine: &Machine, filter: &[&str]) -> Result<Vec<JobRecord>, ScontrolError> {
+    #[derive(Deserialize)]
+    struct Answer {
+        jobs: Vec<JobRecord>,
+    }
+    ask::<Answer>(|json| squeue(machine).args(filter.iter().copied()).arg(json)).map(|answer| answer.jobs)
+}
+
+fn squeue(machine: &Machine) -> Command {
+    machine.command("squeue").env_remove("SLURM_CONF").deadline(DEADLINE)
+}
+
+/// Asks this machine for the jobs of the node that runs here, without asking slurmctld.
+///
+/// The node's name is needed: without it Slurm takes the host's name, and where the two differ it finds nothing and says so
+/// as if there were no jobs.
+pub fn local_jobs(machine: &Machine, node: &NodeName) -> LocalJobs {
+    #[derive(Deserialize)]
+    struct Answer {
+        jobs: Vec<Job>,
+    }
+    #[derive(Deserialize)]
+    struct Job {
+        job_id: u64,
+    }
+    let asked = run_json(|json| scontrol(machine).args(["listjobs", node.as_str(), json]));
+    let (command, output) = match asked {
+        Ok(asked) => asked,
+        Err(error) => return LocalJobs::Unknown { why: error.to_string() },
+    };
+    // A machine without slurmd answers "none" as well, with a complaint.
+    if !output.success() || output.stderr.contains("Domain socket directory") {
+        return LocalJobs::Unknown { why: refusal(&command, &output).to_string() };
+    }
+    match serde_json::from_str::<Answer>(&output.stdout) {
+        Ok(answer) => LocalJobs::Known(answer.jobs.into_iter().map(|job| job.job_id).collect()),
+        Err(error) => LocalJobs::Unknown { why: command.unreadable(error).to_string() },
+    }
+}

@@ -1,0 +1,171 @@
+//! Partitions in Slurm's eyes: look them up, open and close them, delete them, have them saved.
+
+use super::{MaybeNumber, Refusal, ScontrolError, ask, change, scontrol};
+use crate::machine::Machine;
+use serde::Deserialize;
+use slurm_conf::PartitionName;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+/// What slurmctld knows about a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionRecord {
+    /// Its name.
+    pub name: String,
+    /// `UP`, `DOWN`, `DRAIN` or `INACTIVE`.
+    pub state: String,
+    /// The nodes that are in it now, as a host list.
+    pub nodes: String,
+    /// The node sets that it is made of.
+    pub node_sets: String,
+    /// How long a job may run, in minutes. `None`: without limit.
+    pub max_minutes: Option<u64>,
+}
+
+/// The answer to "is there such a partition".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PartitionLookup {
+    /// slurmctld knows it.
+    Present(PartitionRecord),
+    /// slurmctld answered, and does not know it.
+    Absent,
+    /// Nobody could be asked.
+    Unreachable {
+        /// The last thing that was said about it.
+        why: String,
+    },
+}
+
+/// What a partition does with jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartitionState {
+    /// Takes and starts jobs.
+    Up,
+    /// Takes none; starts those that wait.
+    Drain,
+    /// Takes jobs and starts none.
+    Down,
+    /// Takes none and starts none.
+    Inactive,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    partitions: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    name: String,
+    nodes: Nodes,
+    #[serde(default)]
+    node_sets: String,
+    maximums: Maximums,
+    partition: State,
+}
+
+#[derive(Deserialize)]
+struct Nodes {
+    configured: String,
+}
+
+#[derive(Deserialize)]
+struct Maximums {
+    time: MaybeNumber,
+}
+
+#[derive(Deserialize)]
+struct State {
+    state: Vec<String>,
+}
+
+impl From<Entry> for PartitionRecord {
+    fn from(entry: Entry) -> Self {
+        Self {
+            name: entry.name,
+            state: entry.partition.state.into_iter().next().unwrap_or_default(),
+            nodes: entry.nodes.configured,
+            node_sets: entry.node_sets,
+            max_minutes: entry.maximums.time.finite(),
+        }
+    }
+}
+
+/// Lists every partition.
+pub fn partitions(machine: &Machine) -> Result<Vec<PartitionRecord>, ScontrolError> {
+    let answer: Answer = ask(|json| scontrol(machine).args(["show", "partition", json]))?;
+    Ok(answer.partitions.into_iter().map(PartitionRecord::from).collect())
+}
+
+/// Looks a partition up.
+pub fn partition(machine: &Machine, name: &PartitionName) -> PartitionLookup {
+    let answer = ask::<Answer>(|json| scontrol(machine).args(["show", "partition", name.as_str(), json]));
+    match answer {
+        Ok(answer) => {
+            let found = answer.partitions.into_iter().find(|entry| entry.name == name.as_str());
+            found.map_or(PartitionLookup::Absent, |entry| PartitionLookup::Present(entry.into()))
+        }
+        Err(ScontrolError::Unreachable { why }) => PartitionLookup::Unreachable { why },
+        // Without JSON an unknown one is refused, with these words.
+        Err(ScontrolError::Refused { reason, .. }) if reason.ends_with("not found") => PartitionLookup::Absent,
+        Err(ScontrolError::Refused { reason, .. }) => PartitionLookup::Unreachable { why: reason },
+    }
+}
+
+/// Opens or closes a partition. With `KeepPartState` in slurm.conf this is the only way.
+pub fn set_partition_state(
+    machine: &Machine,
+    name: &PartitionName,
+    state: PartitionState,
+) -> Result<(), ScontrolError> {
+    let word = match state {
+        PartitionState::Up => "up",
+        PartitionState::Drain => "drain",
+        PartitionState::Down => "down",
+        PartitionState::Inactive => "inactive",
+    };
+    update(machine, name, &format!("state={word}"))
+}
+
+/// Deletes a partition from the running slurmctld; its line in slurm.conf goes next. One that is not there counts as deleted; one
+/// that jobs name is refused.
+pub fn delete_partition(machine: &Machine, name: &PartitionName) -> Result<(), ScontrolError> {
+    match change(&scontrol(machine).arg("delete").arg(format!("partitionname={name}"))) {
+        Err(error) if error.refusal() == Some(Refusal::NoSuchPartition) => Ok(()),
+        other => other,
+    }
+}
+
+/// How long slurmctld may take to write its partitions.
+const SAVE_PATIENCE: Duration = Duration::from_secs(2);
+const SAVE_PAUSE: Duration = Duration::from_millis(50);
+
+/// Has slurmctld write all its partitions to disk now, by setting one of them to what it is, and tells whether that was seen on
+/// `state_file`. After a reconfigure the file still has the partitions from before, and a takeover would restore those.
+pub fn save_partitions(
+    machine: &Machine,
+    name: &PartitionName,
+    state_file: impl AsRef<Path>,
+) -> Result<bool, ScontrolError> {
+    let saved_at = || -> Option<SystemTime> { machine.path(&state_file).metadata().ok()?.modified().ok() };
+    let answer: Answer = ask(|json| scontrol(machine).args(["show", "partition", name.as_str(), json]))?;
+    let Some(entry) = answer.partitions.into_iter().find(|entry| entry.name == name.as_str()) else {
+        let command = format!("scontrol show partition {name}");
+        return Err(ScontrolError::Refused { command, reason: "Invalid partition name specified".to_owned() });
+    };
+    let before = saved_at();
+    let limit = entry.maximums.time.finite().map_or_else(|| "unlimited".to_owned(), |minutes| minutes.to_string());
+    update(machine, name, &format!("maxtime={limit}"))?;
+    let end = Instant::now() + SAVE_PATIENCE;
+    while saved_at() == before {
+        if Instant::now() >= end {
+            return Ok(false);
+        }
+        std::thread::sleep(SAVE_PAUSE);
+    }
+    Ok(true)
+}
+
+fn update(machine: &Machine, name: &PartitionName, change_to: &str) -> Result<(), ScontrolError> {
+    change(&scontrol(machine).arg("update").arg(format!("partitionname={name}")).arg(change_to))
+}

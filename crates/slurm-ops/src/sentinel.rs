@@ -1,0 +1,104 @@
+//! The note in a state directory that says which cluster it belongs to. Written once, when the cluster is born, and never again.
+//!
+//! slurmctld starts on an empty directory as if there had never been a job, and the jobs that run are then killed as orphans. So
+//! nobody may start it before this note was found and read.
+
+use crate::command::CommandError;
+use crate::files::{self, Access, FileError};
+use crate::machine::Machine;
+use crate::mounts;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// The name of the note.
+pub const FILE: &str = ".cluster";
+
+/// What the note says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sentinel {
+    /// The directory belongs to this cluster.
+    Ours,
+    /// There is no note, or no directory: a new store, or one that is not mounted.
+    Absent,
+    /// The directory belongs to another cluster.
+    Other {
+        /// What the note says instead.
+        found: String,
+    },
+    /// The note could not be read in time.
+    Unreadable {
+        /// Why not.
+        why: String,
+    },
+}
+
+/// Reads the note in `directory`, with a deadline, and compares it with `identity`.
+pub fn verify(machine: &Machine, directory: impl AsRef<Path>, identity: &str) -> Sentinel {
+    let read = |error: CommandError| Sentinel::Unreadable { why: error.to_string() };
+    match mounts::read(machine, directory.as_ref().join(FILE)) {
+        Ok(None) => Sentinel::Absent,
+        Ok(Some(note)) => {
+            let note = String::from_utf8_lossy(&note);
+            match note.trim() == identity.trim() {
+                true => Sentinel::Ours,
+                false => Sentinel::Other { found: note.trim().chars().take(200).collect() },
+            }
+        }
+        Err(error) => read(error),
+    }
+}
+
+/// Writes the note unless there is one, whatever it says, and returns what it says then. Of two who try, one wins.
+pub fn write_once(machine: &Machine, directory: impl AsRef<Path>, identity: &str) -> Result<Sentinel, FileError> {
+    let directory = directory.as_ref();
+    let note = machine.path(directory.join(FILE));
+    if !note.exists() {
+        // Written whole beside its place and then linked, which fails if somebody was faster.
+        let draft = directory.join(format!("{FILE}.{}", std::process::id()));
+        files::replace(machine, &draft, format!("{}\n", identity.trim()).as_bytes(), &Access::own(0o644))?;
+        let linked = fs::hard_link(machine.path(&draft), &note);
+        files::remove(machine, &draft)?;
+        match linked {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(FileError::Access { action: "make", path: note, source: error });
+            }
+            _ => {}
+        }
+    }
+    Ok(verify(machine, directory, identity))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_cluster_keeps_the_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let machine = Machine::at(directory.path());
+        assert_eq!(verify(&machine, "/", "lab"), Sentinel::Absent);
+        assert_eq!(write_once(&machine, "/", "lab").unwrap(), Sentinel::Ours);
+        assert_eq!(write_once(&machine, "/", "lab").unwrap(), Sentinel::Ours);
+        assert_eq!(write_once(&machine, "/", "other").unwrap(), Sentinel::Other { found: "lab".to_owned() });
+        assert_eq!(verify(&machine, "/", "lab"), Sentinel::Ours);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_not_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let machine = Machine::at(directory.path());
+        assert_eq!(verify(&machine, "/gone", "lab"), Sentinel::Absent);
+        assert!(write_once(&machine, "/gone", "lab").is_err());
+        assert!(!directory.path().join("gone").exists());
+    }
+
+    #[test]
+    fn a_note_that_cannot_be_read_is_neither_ours_nor_absent() {
+        let directory = tempfile::tempdir().unwrap();
+        let machine = Machine::at(directory.path());
+        fs::create_dir(directory.path().join(FILE)).unwrap();
+        assert!(matches!(verify(&machine, "/", "lab"), Sentinel::Unreadable { .. }));
+    }
+}

@@ -1,0 +1,157 @@
+//! Jobs, reservations and partitions: recorded answers of real Slurm tools, and every way of not getting an answer.
+
+mod support;
+
+use slurm_conf::{NodeName, PartitionName};
+use slurm_ops::scontrol::{self, LocalJobs, PartitionLookup, PartitionState, Refusal, ScontrolError};
+use support::Sandbox;
+
+const CONNECT_FAILURE: &str = "error: Unable to contact slurm controller (connect failure)\n";
+
+fn node(name: &str) -> NodeName {
+    NodeName::new(name).expect("a node name")
+}
+
+fn compute() -> PartitionName {
+    PartitionName::new("compute").expect("a partition name")
+}
+
+fn answering(program: &str, stdout: &str, stderr: &str, code: i32) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.answer(program, stdout, stderr, code);
+    sandbox
+}
+
+#[test]
+fn jobs_say_where_they_run_and_what_they_wait_for() {
+    let sandbox = answering("squeue", include_str!("recorded/jobs.json"), "", 0);
+    let jobs = scontrol::jobs(&sandbox.machine()).unwrap();
+    assert_eq!(jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    let running = &jobs[0];
+    assert!(running.has("running") && !running.waits_for(&node("compute-0")));
+    assert_eq!((running.nodes.as_str(), running.user.as_str()), ("compute-0", "root"));
+    assert_eq!((jobs[1].partition.as_str(), jobs[1].reason.as_str()), ("compute", "Resources"));
+    let waiting = |name: &str| {
+        let jobs = scontrol::jobs_waiting_for(&sandbox.machine(), &node(name)).unwrap();
+        jobs.iter().map(|job| job.id).collect::<Vec<_>>()
+    };
+    assert_eq!(waiting("compute-0"), [2, 3]);
+    assert_eq!(waiting("compute-1"), [3]);
+    assert!(waiting("compute-2").is_empty());
+    assert_eq!(sandbox.calls()[0], "squeue --json=v0.0.42");
+    assert_eq!(sandbox.calls()[1], "squeue -t PENDING --json=v0.0.42");
+}
+
+#[test]
+fn the_jobs_of_a_node_and_of_a_partition_are_asked_for() {
+    let sandbox = answering("squeue", include_str!("recorded/jobs-on-node.json"), "", 0);
+    assert_eq!(scontrol::jobs_on(&sandbox.machine(), &node("compute-0")).unwrap().len(), 1);
+    scontrol::jobs_in_partition(&sandbox.machine(), &compute()).unwrap();
+    assert_eq!(sandbox.calls(), ["squeue -w compute-0 --json=v0.0.42", "squeue -p compute --json=v0.0.42"]);
+}
+
+#[test]
+fn a_question_without_answer_is_never_no_jobs() {
+    let unknown = answering("squeue", "", "squeue: error: Invalid node name nosuch\n", 1);
+    let error = scontrol::jobs_on(&unknown.machine(), &node("nosuch")).unwrap_err();
+    assert_eq!(error.refusal(), Some(Refusal::NoSuchNode));
+    for (stdout, stderr, code) in [("", CONNECT_FAILURE, 1), ("", "", 0), ("{}", "", 0), ("{\"jobs\": [{}]}", "", 0)] {
+        let sandbox = answering("squeue", stdout, stderr, code);
+        let outcome = scontrol::jobs_on(&sandbox.machine(), &node("compute-0"));
+        assert!(matches!(outcome, Err(ScontrolError::Unreachable { .. })), "{stdout} {stderr}: {outcome:?}");
+    }
+}
+
+#[test]
+fn the_jobs_a_node_knows_itself_are_asked_for_by_its_name() {
+    let sandbox = answering("scontrol", include_str!("recorded/local-jobs.json"), "", 0);
+    assert_eq!(scontrol::local_jobs(&sandbox.machine(), &node("compute-0")), LocalJobs::Known(vec![1]));
+    assert_eq!(sandbox.calls(), ["scontrol listjobs compute-0 --json=v0.0.42"]);
+    let none = include_str!("recorded/local-jobs-none.json");
+    let sandbox = answering("scontrol", none, "", 0);
+    assert_eq!(scontrol::local_jobs(&sandbox.machine(), &node("compute-0")), LocalJobs::Known(vec![]));
+    let elsewhere = "scontrol: error: Domain socket directory /var/lib/slurm/slurmd: No such file or directory\n";
+    for (stdout, stderr, code) in
+        [(none, elsewhere, 0), ("", "scontrol: fatal: Could not establish a configuration source\n", 1), ("", "", 0)]
+    {
+        let sandbox = answering("scontrol", stdout, stderr, code);
+        let found = scontrol::local_jobs(&sandbox.machine(), &node("compute-0"));
+        assert!(matches!(found, LocalJobs::Unknown { .. }), "{stderr}: {found:?}");
+    }
+}
+
+#[test]
+fn reservations_that_name_a_node_are_found() {
+    let sandbox = answering("scontrol", include_str!("recorded/reservations.json"), "", 0);
+    let naming = |name: &str| scontrol::reservations_naming(&sandbox.machine(), &node(name)).unwrap();
+    assert_eq!(naming("compute-1")[0].name, "maint");
+    assert!(naming("compute-1")[0].start < naming("compute-1")[0].end);
+    assert!(naming("compute-0").is_empty());
+    let none = answering("scontrol", include_str!("recorded/reservations-none.json"), "", 0);
+    assert!(scontrol::reservations(&none.machine()).unwrap().is_empty());
+    let silent = answering("scontrol", "", CONNECT_FAILURE, 1);
+    assert!(matches!(scontrol::reservations(&silent.machine()), Err(ScontrolError::Unreachable { .. })));
+}
+
+#[test]
+fn a_partition_is_looked_up() {
+    let up = answering("scontrol", include_str!("recorded/partition.json"), "", 0);
+    let PartitionLookup::Present(found) = scontrol::partition(&up.machine(), &compute()) else { panic!("not found") };
+    assert_eq!((found.state.as_str(), found.nodes.as_str(), found.max_minutes), ("UP", "compute-[0-1]", None));
+    assert_eq!(scontrol::partitions(&up.machine()).unwrap(), [found]);
+    let drained = answering("scontrol", include_str!("recorded/partition-drained.json"), "", 0);
+    assert_eq!(scontrol::partitions(&drained.machine()).unwrap()[0].state, "DRAIN");
+    let absent = answering("scontrol", include_str!("recorded/partition-absent.json"), "", 0);
+    assert_eq!(scontrol::partition(&absent.machine(), &compute()), PartitionLookup::Absent);
+    for (stdout, stderr, code) in [("", CONNECT_FAILURE, 1), ("", "", 0), ("", "never seen before\n", 1)] {
+        let sandbox = answering("scontrol", stdout, stderr, code);
+        let found = scontrol::partition(&sandbox.machine(), &compute());
+        assert!(matches!(found, PartitionLookup::Unreachable { .. }), "{found:?}");
+    }
+}
+
+#[test]
+fn a_partition_is_closed_opened_and_deleted() {
+    let sandbox = answering("scontrol", "", "", 0);
+    scontrol::set_partition_state(&sandbox.machine(), &compute(), PartitionState::Drain).unwrap();
+    scontrol::set_partition_state(&sandbox.machine(), &compute(), PartitionState::Up).unwrap();
+    scontrol::delete_partition(&sandbox.machine(), &compute()).unwrap();
+    let expected = [
+        "scontrol update partitionname=compute state=drain",
+        "scontrol update partitionname=compute state=up",
+        "scontrol delete partitionname=compute",
+    ];
+    assert_eq!(sandbox.calls(), expected);
+    let gone =
+        answering("scontrol", "", "delete_partition partitionname=compute: Invalid partition name specified\n", 1);
+    assert_eq!(scontrol::delete_partition(&gone.machine(), &compute()), Ok(()));
+    let busy = answering("scontrol", "", "delete_partition partitionname=compute: Partition is in use\n", 1);
+    let error = scontrol::delete_partition(&busy.machine(), &compute()).unwrap_err();
+    assert_eq!(error.refusal(), Some(Refusal::PartitionBusy));
+    let absent = answering("scontrol", "", "slurm_update error: Invalid partition name specified\n", 1);
+    let error = scontrol::set_partition_state(&absent.machine(), &compute(), PartitionState::Up).unwrap_err();
+    assert_eq!(error.refusal(), Some(Refusal::NoSuchPartition));
+}
+
+#[test]
+fn partitions_are_saved_without_changing_any() {
+    const SAVED: &str = "/state/part_state";
+    let recorded = include_str!("recorded/partition.json");
+    let limited = recorded.replacen(
+        "\"time\": {\n          \"set\": false,\n          \"infinite\": true,\n          \"number\": 0",
+        "\"time\": {\n          \"set\": true,\n          \"infinite\": false,\n          \"number\": 60",
+        1,
+    );
+    assert_ne!(limited, recorded);
+    for (answer, limit) in [(recorded, "unlimited"), (limited.as_str(), "60")] {
+        let sandbox = Sandbox::new();
+        sandbox.file("/answer", answer).file("/state/other", "");
+        let script = "case $1 in show) cat $ROOT/answer ;; update) echo saved > $ROOT/state/part_state ;; esac";
+        sandbox.program("scontrol", script);
+        assert_eq!(scontrol::save_partitions(&sandbox.machine(), &compute(), SAVED), Ok(true));
+        assert_eq!(sandbox.calls()[1], format!("scontrol update partitionname=compute maxtime={limit}"));
+    }
+    let absent = answering("scontrol", include_str!("recorded/partition-absent.json"), "", 0);
+    let error = scontrol::save_partitions(&absent.machine(), &compute(), SAVED).unwrap_err();
+    assert_eq!(error.refusal(), Some(Refusal::NoSuchPartition));
+}
