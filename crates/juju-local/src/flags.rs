@@ -34,9 +34,9 @@ impl Parsed {
         self.options.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a switch is on; `--x=false` turns it off.
+    /// Whether a switch is on; `--x=false` turns it off, in each spelling that Go takes for false (Python's `False` is one).
     pub fn has(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| value != "false")
+        self.get(name).is_some_and(|value| !["false", "False", "FALSE", "f", "F", "0"].contains(&value))
     }
 
     /// Refuses more arguments than `most`.
@@ -134,7 +134,10 @@ mod tests {
         assert_eq!(check(&["--format=json"]).unwrap().get("format"), Some("json"));
         assert_eq!(check(&["-rlink:1"]).unwrap().get("r"), Some("link:1"));
         assert_eq!(check(&["--relation", "3"]).unwrap().get("r"), Some("3"));
-        assert!(!check(&["--app=false"]).unwrap().has("app"));
+        for off in ["false", "False", "0"] {
+            assert!(!check(&[&format!("--app={off}")]).unwrap().has("app"));
+        }
+        assert!(check(&["--app=True"]).unwrap().has("app"));
     }
 
     #[test]
