@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::arguments::{map_from_file, pairs, relation};
 use super::{Answer, Definition, Refusal, Scene, failed, usage};
 use crate::flags::{Flag, Parsed, switch, value};
-use crate::model::{Hook, Running, Storage};
+use crate::model::{Hook, Release, Running, Storage};
 
 const FORMAT: &[Flag] = &[value(&["format"]), value(&["o", "output"])];
 const LONGEST_VALUE: usize = 65_536;
@@ -116,34 +116,44 @@ fn network_get(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal
         return failed(format!("no network config found for binding \"{binding}\""));
     }
     let address = own_address(scene)?;
+    // 4.0.9 knows none.
+    let egress = match scene.model.release {
+        Release::V3 => json!([format!("{address}/32")]),
+        Release::V4 => Value::Null,
+    };
     let mut chosen = Map::new();
     if parsed.has("bind-address") || parsed.has("primary-address") {
         chosen.insert("bind-address".to_owned(), json!(address));
     }
     if parsed.has("egress-subnets") {
-        chosen.insert("egress-subnets".to_owned(), Value::Null);
+        chosen.insert("egress-subnets".to_owned(), egress.clone());
     }
     if parsed.has("ingress-address") {
         chosen.insert("ingress-address".to_owned(), json!(address));
     }
     Ok(Answer::Value(match chosen.len() {
-        0 => whole_network(&address),
+        0 => whole_network(&address, egress),
         1 => chosen.values().next().cloned().unwrap_or_default(),
         _ => Value::Object(chosen),
     }))
 }
 
-fn whole_network(address: &str) -> Value {
+/// What is empty is left out here, while it is null to those who ask for it alone.
+fn whole_network(address: &str, egress: Value) -> Value {
     let network = address.rsplit_once('.').map_or(address, |(network, _)| network);
-    json!({
+    let mut document = json!({
         "bind-addresses": [{
             "mac-address": "",
             "interface-name": "eth0",
             "addresses": [{"hostname": "", "value": address, "cidr": format!("{network}.0/24")}],
         }],
-        "egress-subnets": null,
+        "egress-subnets": egress,
         "ingress-addresses": [address],
-    })
+    });
+    if let Some(entries) = document.as_object_mut() {
+        entries.retain(|_, value| !value.is_null());
+    }
+    document
 }
 
 fn resource_get(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal> {
