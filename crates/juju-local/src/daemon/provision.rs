@@ -30,6 +30,7 @@ pub(super) fn add_machine(model: &mut Model, base: &(String, String)) -> anyhow:
         base: base.clone(),
         life: Life::Alive,
         keep: false,
+        emptied: None,
         boot: None,
         agent: StatusInfo::new(Status::Pending, ""),
         instance: StatusInfo::new(Status::Pending, ""),

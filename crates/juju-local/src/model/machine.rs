@@ -16,6 +16,8 @@ pub struct Machine {
     pub life: Life,
     /// Made by `juju add-machine`: stays when its last unit goes.
     pub keep: bool,
+    /// Since when it is leaving without a unit on it.
+    pub emptied: Option<Moment>,
     /// Tells one boot from the next, as its agent reports it.
     pub boot: Option<String>,
     /// `juju-status`: the agent.
@@ -68,6 +70,7 @@ impl Machine {
             base: ("ubuntu".to_owned(), "24.04".to_owned()),
             life: Life::Alive,
             keep: false,
+            emptied: None,
             boot: None,
             agent: StatusInfo::new(Status::Started, ""),
             instance: StatusInfo::new(Status::Running, ""),

@@ -19,6 +19,7 @@ pub enum Gone {
 pub const JOB_PAUSE_MILLIS: u64 = 10_000;
 /// A unit without any scope is taken away about a second after it was asked for.
 const FIRST_JOB_MILLIS: u64 = 1_000;
+const SHUTDOWN_MILLIS: u64 = 3_000;
 
 impl Model {
     /// `juju remove-unit`: the unit is Dying, and in 4.x its machine too if nobody else is on it.
@@ -134,7 +135,7 @@ impl Model {
         }
         self.delete_relations(now);
         self.delete_applications();
-        gone.extend(self.delete_machines());
+        gone.extend(self.delete_machines(now));
         gone
     }
 
@@ -269,19 +270,21 @@ impl Model {
         }
     }
 
-    fn delete_machines(&mut self) -> Vec<Gone> {
-        let done: Vec<String> = self
-            .machines
-            .values()
-            .filter(|machine| machine.life != Life::Alive)
-            .filter(|machine| !self.units.values().any(|unit| unit.machine == machine.id))
-            .map(|machine| machine.id.clone())
-            .collect();
-        done.into_iter()
-            .map(|id| {
-                self.machines.remove(&id);
-                Gone::Machine(id)
-            })
-            .collect()
+    /// A machine outlives its last unit by some seconds, as an instance that is shut down does.
+    fn delete_machines(&mut self, now: Moment) -> Vec<Gone> {
+        let mut done = Vec::new();
+        for machine in self.machines.values_mut().filter(|machine| machine.life != Life::Alive) {
+            if self.units.values().any(|unit| unit.machine == machine.id) {
+                continue;
+            }
+            let since = *machine.emptied.get_or_insert(now);
+            if since.plus_millis(SHUTDOWN_MILLIS) <= now {
+                done.push(machine.id.clone());
+            }
+        }
+        done.iter().for_each(|id| {
+            self.machines.remove(id);
+        });
+        done.into_iter().map(Gone::Machine).collect()
     }
 }
