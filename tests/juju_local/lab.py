@@ -111,7 +111,7 @@ class Lab:
 
     # Waiting
 
-    def settle(self, **counts):
+    def settle(self, error=None, **counts):
         """Waits until the applications have so many units, all of them active and idle."""
 
         def ready(status):
@@ -121,7 +121,7 @@ class Lab:
                 and jubilant.all_agents_idle(status, *counts)
             )
 
-        return self.juju.wait(ready, delay=0.3, successes=2, timeout=90)
+        return self.juju.wait(ready, error=error, delay=0.3, successes=2, timeout=90)
 
     def await_begin(self, unit, hook, count=1, seconds=30):
         """Waits until the unit has entered a hook that often."""
