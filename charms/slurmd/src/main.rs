@@ -2,6 +2,8 @@
 
 mod actions;
 mod apply;
+#[cfg(test)]
+mod dispatch_tests;
 mod error;
 mod names;
 mod observe;
@@ -21,6 +23,13 @@ pub struct Slurmd {
     tools: Tools,
     machine: Machine,
     memory: Memory,
+}
+
+impl Slurmd {
+    /// Puts together what one dispatch works with, on the machine given.
+    fn on(machine: Machine, ctx: Context, tools: Tools) -> Self {
+        Self { ctx, tools, machine, memory: Memory::default() }
+    }
 }
 
 impl Reconciler for Slurmd {
@@ -53,7 +62,7 @@ impl Charm for Slurmd {
     const TIMERS: &'static [&'static str] = &[names::EVENT_LOOK_AGAIN];
 
     fn new(ctx: Context, tools: Tools) -> Self {
-        Self { ctx, tools, machine: Machine::new(), memory: Memory::default() }
+        Self::on(Machine::new(), ctx, tools)
     }
 
     fn act(&mut self, action: &ActionName) -> Result<ActionResults, ActionFailure> {

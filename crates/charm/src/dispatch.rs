@@ -38,27 +38,37 @@ pub fn run<C: Charm>() -> ExitCode {
         }
     };
     let tools = Tools::from_path(&ctx.unit);
-    let journal = Journal::install(matches!(ctx.event, Event::Action(_)));
+    let journal = Journal::default();
     report_panics(journal.clone(), tools.clone());
-    let code = dispatch::<C>(ctx, &tools, &journal, C::new);
-    journal.flush(&tools);
-    code
+    // In an action standard output would become part of the result.
+    let quiet_output = matches!(ctx.event, Event::Action(_));
+    dispatch_into(&journal, quiet_output, ctx, &tools, C::new)
 }
 
-/// Runs one dispatch of a charm that `make` puts together, with whatever answers its tools. The log stays in `journal`.
-pub fn dispatch<C: Charm>(
+/// Runs one dispatch of a charm that `make` puts together, with whatever answers its tools. For tests: it leaves alone what
+/// belongs to the process, which are standard output and what happens at a panic.
+pub fn dispatch<C: Charm>(ctx: Context, tools: &Tools, make: impl FnOnce(Context, Tools) -> C) -> ExitCode {
+    dispatch_into(&Journal::default(), true, ctx, tools, make)
+}
+
+fn dispatch_into<C: Charm>(
+    journal: &Journal,
+    quiet_output: bool,
     ctx: Context,
     tools: &Tools,
-    journal: &Journal,
     make: impl FnOnce(Context, Tools) -> C,
 ) -> ExitCode {
     let subject = format!("{} {}", ctx.unit, ctx.event);
     let event = ctx.event.clone();
-    let mut charm = make(ctx, tools.clone());
-    match &event {
-        Event::Action(name) => answer(&mut charm, name, &subject, tools),
-        _ => settle(&mut charm, &subject, tools, journal),
-    }
+    let code = journal.during(quiet_output, || {
+        let mut charm = make(ctx, tools.clone());
+        match &event {
+            Event::Action(name) => answer(&mut charm, name, &subject, tools),
+            _ => settle(&mut charm, &subject, tools, journal),
+        }
+    });
+    journal.flush(tools);
+    code
 }
 
 fn settle<C: Charm>(charm: &mut C, subject: &str, tools: &Tools, journal: &Journal) -> ExitCode {

@@ -23,13 +23,10 @@ pub struct Journal {
 const BATCH: usize = 32 * 1024;
 
 impl Journal {
-    /// Makes this process log here from now on. `quiet_output` keeps debug lines off standard output.
-    pub fn install(quiet_output: bool) -> Self {
-        let journal = Self::default();
-        let layer = JournalLayer { journal: journal.clone(), quiet_output };
-        // A second installation can only happen in tests; the first one stays.
-        let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer));
-        journal
+    /// Gathers what this thread logs while `work` runs. `quiet_output` keeps debug lines off standard output.
+    pub fn during<T>(&self, quiet_output: bool, work: impl FnOnce() -> T) -> T {
+        let layer = JournalLayer { journal: self.clone(), quiet_output };
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), work)
     }
 
     /// Adds one line.

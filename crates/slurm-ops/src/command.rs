@@ -4,7 +4,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -22,9 +22,27 @@ const KILLED: Duration = Duration::from_secs(2);
 /// More output than this is not read; the process then blocks until its deadline.
 const LARGEST_OUTPUT: u64 = 256 * 1024 * 1024;
 
+/// Whoever runs programs in place of the system: a made-up machine in a test. The system itself needs none.
+pub trait CommandRunner: fmt::Debug + Send + Sync {
+    /// Runs a program to its end. `None`: there is no such program.
+    fn run(&self, program: &str, arguments: &[String]) -> Option<Ended>;
+}
+
+/// How a program ended that a [`CommandRunner`] ran.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ended {
+    /// Exit status.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: String,
+}
+
 /// A program with its arguments, ready to run.
 #[derive(Debug, Clone)]
 pub struct Command {
+    runner: Option<Arc<dyn CommandRunner>>,
     program: String,
     arguments: Vec<String>,
     environment: Vec<(String, OsString)>,
@@ -101,12 +119,19 @@ pub enum CommandError {
 impl Command {
     pub(crate) fn new(program: &str) -> Self {
         Self {
+            runner: None,
             program: program.to_owned(),
             arguments: Vec::new(),
             environment: Vec::new(),
             unset: Vec::new(),
             deadline: DEFAULT_DEADLINE,
         }
+    }
+
+    /// Has `runner` run the program.
+    pub(crate) fn run_by(mut self, runner: Arc<dyn CommandRunner>) -> Self {
+        self.runner = Some(runner);
+        self
     }
 
     /// Adds an argument.
@@ -164,6 +189,11 @@ impl Command {
     }
 
     fn finish(&self) -> Result<(i32, Vec<u8>, String), CommandError> {
+        if let Some(runner) = &self.runner {
+            let ended = runner.run(&self.program, &self.arguments);
+            let none = || CommandError::Start { command: self.to_string(), source: ErrorKind::NotFound.into() };
+            return ended.map(|ended| (ended.code, ended.stdout, ended.stderr)).ok_or_else(none);
+        }
         let began = Instant::now();
         let mut child = self.spawn()?;
         let (sender, ended) = mpsc::channel();

@@ -1,14 +1,16 @@
 //! Where the files and programs of a machine are. Holds no state of the machine.
 
-use crate::command::Command;
+use crate::command::{Command, CommandRunner};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The machine to work on.
 #[derive(Debug, Clone)]
 pub struct Machine {
     root: PathBuf,
     search_path: Option<OsString>,
+    runner: Option<Arc<dyn CommandRunner>>,
 }
 
 impl Default for Machine {
@@ -20,17 +22,23 @@ impl Default for Machine {
 impl Machine {
     /// Returns the machine that this process runs on.
     pub fn new() -> Self {
-        Self { root: PathBuf::from("/"), search_path: None }
+        Self { root: PathBuf::from("/"), search_path: None, runner: None }
     }
 
     /// Returns a machine whose files are below `root`. Programs are still started here.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), search_path: None }
+        Self { root: root.into(), search_path: None, runner: None }
     }
 
     /// Looks for programs in these directories, joined by `:`, instead of in `PATH`.
     pub fn with_search_path(mut self, directories: impl Into<OsString>) -> Self {
         self.search_path = Some(directories.into());
+        self
+    }
+
+    /// Has `runner` run programs instead of the system. Files stay where they are.
+    pub fn with_runner(mut self, runner: Arc<dyn CommandRunner>) -> Self {
+        self.runner = Some(runner);
         self
     }
 
@@ -43,6 +51,10 @@ impl Machine {
     /// Prepares a program to run.
     pub fn command(&self, program: &str) -> Command {
         let command = Command::new(program);
+        let command = match &self.runner {
+            Some(runner) => command.run_by(Arc::clone(runner)),
+            None => command,
+        };
         match &self.search_path {
             Some(directories) => command.env("PATH", directories),
             None => command,

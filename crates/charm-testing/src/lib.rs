@@ -1,0 +1,39 @@
+//! Whole dispatches without Juju and without a machine: state in, event, state out.
+//!
+//! [`Model`] is a model of Juju in memory. It answers hook tools in Juju's words, commits what a dispatch wrote only if that
+//! ends well, and refuses worlds that Juju could not produce: an option that the charm does not declare, an endpoint that it does
+//! not have, application data written by a unit that does not lead. [`FakeMachine`] is a machine with behaviour: packages that
+//! can be installed, services that start and stop, and a small Slurm that takes up its configuration and registers nodes. Its
+//! files are real ones in a directory of their own, so that modes and owners and atomic replacement are what they are.
+//!
+//! It is for tests only, and what passes here is not yet shown to work: whether Juju and Slurm really answer like this is what
+//! the process and cluster tests are for. It schedules nothing: which hook comes next is for the test to say.
+//!
+//! ```
+//! use charm_testing::{Hook, Model};
+//! use std::process::ExitCode;
+//!
+//! let model = Model::new();
+//! let app = model.deploy("web", "config: {options: {greeting: {type: string, default: hello}}}")?;
+//! let unit = model.add_unit(&app)?;
+//! let hook = Hook::named("config-changed");
+//! let done = model.dispatch(&unit, &[], &hook, |_ctx, tools| {
+//!     let greeting = tools.config_get().map(|config| config.string("greeting").to_owned());
+//!     assert_eq!(greeting.ok().as_deref(), Some("hello"));
+//!     ExitCode::SUCCESS
+//! })?;
+//! assert!(done.succeeded && done.writes().is_empty());
+//! assert!(model.set_option(&app, "greting", "hi".into()).is_err());
+//! # Ok::<(), charm_testing::Impossible>(())
+//! ```
+
+mod hook;
+mod machine;
+mod metadata;
+mod model;
+#[cfg(test)]
+mod model_tests;
+
+pub use hook::Hook;
+pub use machine::FakeMachine;
+pub use model::{Dispatched, Impossible, Model};

@@ -1,0 +1,163 @@
+//! A machine with behaviour: its files are real ones in a directory of their own, its programs are made up.
+//!
+//! Which program does what is in the files below; here is only who gets called.
+
+mod packages;
+mod slurm;
+mod systemd;
+
+use charm::UnitName;
+use slurm::Slurm;
+use slurm_ops::Machine;
+use slurm_ops::command::{CommandRunner, Ended};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use systemd::Unit;
+use tempfile::TempDir;
+
+/// A machine to run a charm on.
+#[derive(Clone, Debug)]
+pub struct FakeMachine {
+    programs: Arc<Programs>,
+}
+
+#[derive(Debug)]
+struct Programs {
+    root: TempDir,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: Vec<String>,
+    units: BTreeMap<String, Unit>,
+    next_pid: u32,
+    slurm: Slurm,
+}
+
+impl FakeMachine {
+    /// Returns a fresh machine for a unit: nothing is installed, the archive has everything, and whoever asks Slurm for its controllers
+    /// gets an answer.
+    #[expect(clippy::missing_panics_doc, reason = "a test without its stage has to end")]
+    pub fn of(unit: &UnitName) -> Self {
+        let root = TempDir::new().expect("a test needs a directory");
+        let fake = Self { programs: Arc::new(Programs { root, state: Mutex::default() }) };
+        let (user, group) = (nix::unistd::Uid::effective(), nix::unistd::Gid::effective());
+        // Whoever runs the test owns all there is, so every owner has its numbers.
+        fake.write("/etc/passwd", &format!("root:x:{user}:{group}::/:/bin/sh\nslurm:x:{user}:{group}::/:/bin/false\n"));
+        fake.write("/run/systemd/container", "systemd-nspawn\n");
+        let charm = format!("/var/lib/juju/agents/unit-{}/charm", unit.dashed());
+        for directory in ["/etc/slurm", "/etc/default", "/var/lib/dpkg/updates", &charm] {
+            fs::create_dir_all(fake.programs.path(directory)).expect("a test needs its directories");
+        }
+        fake
+    }
+
+    /// Returns the machine as a charm sees it.
+    pub fn machine(&self) -> Machine {
+        Machine::at(self.programs.root.path()).with_runner(Arc::clone(&self.programs) as Arc<dyn CommandRunner>)
+    }
+
+    /// Writes a file of the machine, parents included.
+    #[expect(clippy::missing_panics_doc, reason = "a test without its stage has to end")]
+    pub fn write(&self, path: &str, content: &str) {
+        let path = self.programs.path(path);
+        fs::create_dir_all(path.parent().expect("a file is in a directory")).expect("a test needs its directories");
+        fs::write(path, content).expect("a test needs its files");
+    }
+
+    /// Reads a file of the machine. None: there is none.
+    pub fn read(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.programs.path(path)).ok()
+    }
+
+    /// Returns the programs that were started since the last question, with their arguments.
+    pub fn take_calls(&self) -> Vec<String> {
+        std::mem::take(&mut self.programs.state().calls)
+    }
+
+    /// Tells whether a service runs.
+    pub fn is_running(&self, service: &str) -> bool {
+        self.programs.state().units.get(service).is_some_and(|unit| unit.pid.is_some())
+    }
+
+    /// Ends a service the hard way, as a crash would.
+    pub fn crash(&self, service: &str) {
+        if let Some(unit) = self.programs.state().units.get_mut(service) {
+            unit.pid = None;
+            unit.failed = true;
+        }
+    }
+
+    /// Cuts the machine off from every controller, or reconnects it.
+    pub fn controllers_answer(&self, answer: bool) {
+        self.programs.state().slurm.silent = !answer;
+    }
+
+    /// Has the next reconfigure refuse, with this line in the journal.
+    pub fn refuse_next_configuration(&self, journal: &str) {
+        self.programs.state().slurm.refusal = Some(journal.to_owned());
+    }
+}
+
+impl Programs {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.path().join(path.trim_start_matches('/'))
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.path(path)).ok()
+    }
+
+    fn write(&self, path: &str, content: &[u8]) {
+        let path = self.path(path);
+        let written = path.parent().map(fs::create_dir_all).and_then(Result::ok).map(|()| fs::write(&path, content));
+        assert!(matches!(written, Some(Ok(()))), "could not write {}", path.display());
+    }
+}
+
+/// A program that printed something and is content.
+fn says(stdout: impl Into<Vec<u8>>) -> Ended {
+    Ended { stdout: stdout.into(), ..Ended::default() }
+}
+
+/// A program that is not.
+fn fails(code: i32, stderr: impl Into<String>) -> Ended {
+    Ended { code, stderr: stderr.into(), ..Ended::default() }
+}
+
+impl CommandRunner for Programs {
+    fn run(&self, program: &str, arguments: &[String]) -> Option<Ended> {
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let mut state = self.state();
+        state.calls.push(format!("{program} {}", words.join(" ")));
+        match program {
+            "apt-get" => Some(self.apt_get(&words)),
+            "apt-mark" => Some(self.apt_mark(&words)),
+            "systemctl" => Some(self.systemctl(&mut state, &words)),
+            "systemd-run" => Some(self.systemd_run(&words)),
+            "journalctl" => Some(says(std::mem::take(&mut state.slurm.journal))),
+            "cat" => Some(match words.last().map(fs::read) {
+                Some(Ok(content)) => says(content),
+                _ => fails(1, "cat: No such file or directory\n"),
+            }),
+            "test" => Some(match words.get(1).map(fs::metadata) {
+                Some(Ok(found)) if found.is_dir() => says(""),
+                _ => fails(1, ""),
+            }),
+            // Nobody has a program before its package.
+            "slurmd" if self.read("/usr/lib/systemd/system/slurmd.service").is_some() => Some(says(
+                "NodeName=host CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=24103\n\
+                 UpTime=0-00:12:04\n",
+            )),
+            "scontrol" if self.is_installed("slurm-client") => Some(self.scontrol(&mut state, &words)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! A small Slurm: partitions from slurm.conf, nodes that register, and `scontrol` to ask about them.
+
+use super::{Programs, State, fails, says};
+use serde_json::{Value, json};
+use slurm_ops::command::Ended;
+use slurm_ops::slurmd::SlurmdOptions;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Debug, Default)]
+pub(super) struct Slurm {
+    /// No controller answers.
+    pub(super) silent: bool,
+    /// What the journal has to say about the next reconfigure, which is refused.
+    pub(super) refusal: Option<String>,
+    pub(super) journal: String,
+    nodes: BTreeMap<String, Node>,
+    partitions: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Node {
+    features: Vec<String>,
+    real_memory: u64,
+    cpus: u64,
+    drained: bool,
+    reason: String,
+    comment: String,
+}
+
+const SILENCE: &str = "slurm_load error: Unable to contact slurm controller (connect failure)\n";
+const PARTITION_STATE: &str = "/var/lib/slurm/checkpoint/state/part_state";
+
+impl Slurm {
+    /// A node that is known keeps what it registered with first.
+    pub(super) fn register(&mut self, options: &SlurmdOptions) {
+        let conf = options.conf.render();
+        let value = |key: &str| {
+            let pairs = conf.split(' ').filter_map(|pair| pair.split_once('='));
+            pairs.filter(|(own, _)| own.eq_ignore_ascii_case(key)).map(|(_, value)| value.to_owned()).next_back()
+        };
+        let features = value("Features").or_else(|| value("Feature")).unwrap_or_default();
+        self.nodes.entry(options.name.to_string()).or_insert_with(|| Node {
+            features: features.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+            real_memory: value("RealMemory").and_then(|text| text.parse().ok()).unwrap_or(0),
+            cpus: value("CPUs").and_then(|text| text.parse().ok()).unwrap_or(0),
+            drained: false,
+            reason: String::new(),
+            comment: String::new(),
+        });
+    }
+
+    fn node(&self, name: &str, node: &Node) -> Value {
+        let mut state = vec!["IDLE"];
+        if node.drained {
+            state.push("DRAIN");
+        }
+        state.push("DYNAMIC_NORM");
+        json!({
+            "name": name, "state": state, "reason": node.reason, "hostname": "host", "features": node.features,
+            // A node set is named after its feature, and its partition after it.
+            "partitions": node.features, "real_memory": node.real_memory, "cpus": node.cpus,
+            "comment": node.comment, "version": "24.11.5",
+        })
+    }
+}
+
+impl Programs {
+    /// Reads slurm.conf as slurmctld does when it starts. Returns what it would refuse.
+    pub(super) fn take_up_configuration(&self, state: &mut State) -> Option<String> {
+        let text = self.read("/etc/slurm/slurm.conf").unwrap_or_default();
+        let names = text.lines().filter_map(|line| line.strip_prefix("PartitionName="));
+        let mut partitions = BTreeSet::new();
+        for name in names.filter_map(|rest| rest.split(' ').next()) {
+            if !partitions.insert(name.to_owned()) {
+                return Some(format!(
+                    "fatal: _build_single_partitionline_info: duplicate entry for partition {name}\n"
+                ));
+            }
+        }
+        state.slurm.partitions = partitions;
+        None
+    }
+
+    pub(super) fn scontrol(&self, state: &mut State, words: &[&str]) -> Ended {
+        match words {
+            ["version"] => return says("slurm-wlm 24.11.5\n"),
+            ["ping", ..] => return says(self.ping(state).to_string()),
+            _ => {}
+        }
+        if !self.somebody_answers(state) {
+            return fails(1, SILENCE);
+        }
+        match words {
+            ["show", "node", rest @ ..] => {
+                let name = rest.iter().find(|word| !word.starts_with("--"));
+                let nodes = state.slurm.nodes.iter().filter(|(own, _)| name.is_none_or(|name| name == own));
+                let nodes: Vec<Value> = nodes.map(|(name, node)| state.slurm.node(name, node)).collect();
+                says(json!({ "nodes": nodes }).to_string())
+            }
+            ["show", "partition", rest @ ..] => {
+                let name = rest.iter().find(|word| !word.starts_with("--"));
+                let found = state.slurm.partitions.iter().filter(|own| name.is_none_or(|name| name == own));
+                says(json!({ "partitions": found.map(|name| partition(name)).collect::<Vec<_>>() }).to_string())
+            }
+            ["reconfigure"] => self.reconfigure(state),
+            ["update", what, changes @ ..] => self.update(state, what, changes),
+            ["delete", what] => delete(state, what),
+            _ => fails(1, "invalid keyword\n"),
+        }
+    }
+
+    /// On a controller its own daemon answers; on a node whoever there is.
+    fn somebody_answers(&self, state: &State) -> bool {
+        if state.slurm.silent {
+            return false;
+        }
+        let runs = |service: &str| state.units.get(service).is_some_and(|unit| unit.pid.is_some());
+        runs("slurmctld.service") || runs("slurmd.service")
+    }
+
+    fn ping(&self, state: &State) -> Value {
+        let responding = self.somebody_answers(state);
+        let text = self.read("/etc/slurm/slurm.conf").unwrap_or_default();
+        let hosts = text.lines().filter_map(|line| line.strip_prefix("SlurmctldHost="));
+        let pings: Vec<Value> = hosts
+            .enumerate()
+            .map(|(rank, host)| {
+                let host = host.split(['(', ' ']).next().unwrap_or_default();
+                let mode = if rank == 0 { "primary" } else { "backup" };
+                json!({"hostname": host, "responding": responding && rank == 0, "mode": mode})
+            })
+            .collect();
+        json!({ "pings": pings })
+    }
+
+    fn reconfigure(&self, state: &mut State) -> Ended {
+        let refusal = state.slurm.refusal.take().or_else(|| self.take_up_configuration(state));
+        match refusal {
+            None => says(""),
+            Some(journal) => {
+                state.slurm.journal = format!("slurmctld: Processing Reconfiguration Request\nslurmctld: {journal}\n");
+                fails(1, "slurm_reconfigure error: Unspecified error\n")
+            }
+        }
+    }
+
+    fn update(&self, state: &mut State, what: &str, changes: &[&str]) -> Ended {
+        match what.split_once('=') {
+            Some(("partitionname", name)) if state.slurm.partitions.contains(name) => {
+                let saved: Vec<&str> = state.slurm.partitions.iter().map(String::as_str).collect();
+                self.write(PARTITION_STATE, saved.join("\n").as_bytes());
+                says("")
+            }
+            Some(("partitionname", _)) => fails(1, "slurm_update error: Invalid partition name specified\n"),
+            Some(("nodename", name)) => match state.slurm.nodes.get_mut(name) {
+                Some(node) => node.update(changes),
+                None => fails(1, "slurm_update error: Invalid node name specified\n"),
+            },
+            _ => fails(1, "invalid entity\n"),
+        }
+    }
+}
+
+impl Node {
+    fn update(&mut self, changes: &[&str]) -> Ended {
+        let value = |key: &str| changes.iter().find_map(|change| change.strip_prefix(key));
+        if let Some(comment) = value("comment=") {
+            self.comment = comment.to_owned();
+        }
+        match (value("state="), value("reason=")) {
+            (Some("resume"), _) if !self.drained => fails(1, "slurm_update error: Invalid node state specified\n"),
+            (Some("resume"), _) => {
+                self.drained = false;
+                says("")
+            }
+            (Some(_), None) => fails(1, "You must specify a reason when DOWNING or DRAINING a node. Request denied\n"),
+            (Some(_), Some(reason)) => {
+                self.drained = true;
+                self.reason = reason.to_owned();
+                says("")
+            }
+            (None, _) => says(""),
+        }
+    }
+}
+
+fn delete(state: &mut State, what: &str) -> Ended {
+    let (gone, kind) = match what.split_once('=') {
+        Some(("nodename", name)) => (state.slurm.nodes.remove(name).is_some(), "node"),
+        Some(("partitionname", name)) => (state.slurm.partitions.remove(name), "partition"),
+        _ => (false, "entity"),
+    };
+    match gone {
+        true => says(""),
+        false => fails(1, format!("delete_{kind} {what}: Invalid {kind} name specified\n")),
+    }
+}
+
+fn partition(name: &str) -> Value {
+    let unlimited = json!({"set": false, "infinite": true, "number": 0});
+    json!({
+        "name": name, "nodes": {"configured": ""}, "node_sets": name,
+        "maximums": {"time": unlimited}, "partition": {"state": ["UP"]},
+    })
+}

@@ -1,0 +1,71 @@
+//! What a charm declares about itself, as far as the made-up model has to hold it to it.
+
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The parts of a `charmcraft.yaml` that a model knows.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Metadata {
+    #[serde(default)]
+    pub(crate) provides: BTreeMap<String, Endpoint>,
+    #[serde(default)]
+    pub(crate) requires: BTreeMap<String, Endpoint>,
+    #[serde(default)]
+    pub(crate) peers: BTreeMap<String, Endpoint>,
+    #[serde(default)]
+    config: Config,
+    #[serde(default)]
+    pub(crate) actions: BTreeMap<String, Value>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Endpoint {
+    pub(crate) interface: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Config {
+    #[serde(default)]
+    options: BTreeMap<String, ConfigOption>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ConfigOption {
+    #[serde(rename = "type", default)]
+    kind: String,
+    default: Option<Value>,
+}
+
+impl Metadata {
+    pub(crate) fn parse(text: &str) -> Result<Self, serde_yaml::Error> {
+        serde_yaml::from_str(text)
+    }
+
+    /// The options that have a value before anybody sets one.
+    pub(crate) fn defaults(&self) -> BTreeMap<String, Value> {
+        let options = self.config.options.iter();
+        options.filter_map(|(name, option)| Some((name.clone(), option.default.clone()?))).collect()
+    }
+
+    /// Returns what Juju would say about setting an option, if it would refuse.
+    pub(crate) fn objection(&self, option: &str, value: &Value) -> Option<String> {
+        let Some(declared) = self.config.options.get(option) else {
+            return Some(format!("unknown option \"{option}\""));
+        };
+        let fits = match declared.kind.as_str() {
+            "boolean" => value.is_boolean(),
+            "int" | "integer" => value.is_i64(),
+            "float" => value.is_number(),
+            _ => value.is_string(),
+        };
+        (!fits).then(|| format!("option \"{option}\" expected {}, got {value}", declared.kind))
+    }
+
+    /// Returns the interface of an endpoint and whether it provides it.
+    pub(crate) fn interface(&self, endpoint: &str) -> Option<(&str, bool)> {
+        let provided = self.provides.get(endpoint).map(|end| (end.interface.as_str(), true));
+        provided.or_else(|| self.requires.get(endpoint).map(|end| (end.interface.as_str(), false)))
+    }
+}

@@ -1,0 +1,105 @@
+//! What a model keeps.
+
+use super::Impossible;
+use crate::metadata::Metadata;
+use charm::{AppName, Databag, EndpointName, RelationId, UnitName};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Default)]
+pub(super) struct State {
+    pub(super) apps: BTreeMap<AppName, App>,
+    pub(super) relations: BTreeMap<u64, Relation>,
+    pub(super) secrets: BTreeMap<String, Secret>,
+    next_relation: u64,
+    next_secret: u64,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct App {
+    pub(super) metadata: Metadata,
+    pub(super) options: BTreeMap<String, Value>,
+    pub(super) units: BTreeMap<UnitName, Unit>,
+    pub(super) leader: Option<UnitName>,
+    pub(super) next_unit: u64,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Unit {
+    /// Juju's word and the message; empty before the first.
+    pub(super) status: (String, String),
+    pub(super) ports: BTreeSet<String>,
+    pub(super) kept: Databag,
+    pub(super) version: String,
+    pub(super) dying: bool,
+}
+
+#[derive(Clone)]
+pub(super) struct Relation {
+    /// One for a peer relation, else two.
+    pub(super) ends: Vec<(AppName, EndpointName)>,
+    /// By name of the application or unit.
+    pub(super) bags: BTreeMap<String, Databag>,
+}
+
+#[derive(Clone)]
+pub(super) struct Secret {
+    pub(super) owner: AppName,
+    pub(super) label: String,
+    pub(super) revisions: Vec<BTreeMap<String, String>>,
+    pub(super) grants: BTreeSet<u64>,
+}
+
+impl State {
+    pub(super) fn unit(&mut self, unit: &UnitName) -> Result<&mut Unit, Impossible> {
+        let found = self.apps.get_mut(&unit.app()).and_then(|app| app.units.get_mut(unit));
+        found.ok_or_else(|| Impossible::new(format!("there is no unit {unit}")))
+    }
+
+    pub(super) fn relate(&mut self, ends: Vec<(AppName, EndpointName)>) -> u64 {
+        let number = self.next_relation;
+        self.next_relation += 1;
+        self.relations.insert(number, Relation { ends, bags: BTreeMap::new() });
+        number
+    }
+
+    /// Twenty letters and digits, as Juju makes them.
+    pub(super) fn new_secret_id(&mut self) -> String {
+        self.next_secret += 1;
+        format!("d3k2v5nmp25c762q{:04}", self.next_secret)
+    }
+}
+
+impl Relation {
+    pub(super) fn id(endpoint: &EndpointName, number: u64) -> RelationId {
+        format!("{endpoint}:{number}").parse().expect("invariant: an endpoint and a number")
+    }
+
+    pub(super) fn has(&self, app: &AppName) -> bool {
+        self.ends.iter().any(|(own, _)| own == app)
+    }
+
+    /// The relation as an application sees it.
+    pub(super) fn id_for(&self, app: &AppName, number: u64) -> Option<RelationId> {
+        self.ends.iter().find(|(own, _)| own == app).map(|(_, endpoint)| Self::id(endpoint, number))
+    }
+
+    /// The other application; in a peer relation the own one.
+    pub(super) fn remote(&self, app: &AppName) -> AppName {
+        self.ends.iter().map(|(other, _)| other).find(|other| *other != app).unwrap_or(app).clone()
+    }
+
+    pub(super) fn is_peer(&self) -> bool {
+        self.ends.len() == 1
+    }
+}
+
+/// Writes keys into a bag; an empty value deletes its key.
+pub(super) fn merge(bag: &mut Databag, values: &Databag) {
+    for (key, value) in values {
+        match value.is_empty() {
+            true => bag.remove(key),
+            false => bag.insert(key.clone(), value.clone()),
+        };
+    }
+}
