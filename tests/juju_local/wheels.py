@@ -1,11 +1,13 @@
 """Python packages that tests need beside their own: kept below `target`, and made again when their list changes."""
 import hashlib
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
 
-CACHE = pathlib.Path(__file__).parents[2] / "target" / "juju-local-tests"
+TARGET = os.environ.get("CARGO_TARGET_DIR") or pathlib.Path(__file__).parents[2] / "target"
+CACHE = pathlib.Path(TARGET).resolve() / "juju-local-tests"
 
 
 def kept(name, requirements, make, flavour=""):

@@ -15,7 +15,10 @@ use crate::console::{Phases, say};
 pub(crate) struct Arguments {
     /// The tier to run; all of them when none is named
     tier: Option<Tier>,
-    /// Handed to the test programs (unit, process) or to pytest (cluster, conformance)
+    /// Runs the slow tests too: those that wait for a time limit of Juju's to run out
+    #[arg(long)]
+    all: bool,
+    /// Handed to the test programs (unit, process) or to pytest (juju-local, cluster, conformance)
     #[arg(last = true, value_name = "ARGUMENTS", requires = "tier")]
     rest: Vec<String>,
 }
@@ -27,6 +30,8 @@ enum Tier {
     Unit,
     /// The boundary: tests that start real programs
     Process,
+    /// The stand-in holds: its own tests, then pytest and jubilant on booted machines, faults included
+    JujuLocal,
     /// It works: pytest and jubilant on booted machines with real Slurm
     Cluster,
     /// The stand-in tells no lies: recordings of a real Juju, replayed
@@ -38,6 +43,7 @@ impl Tier {
         match self {
             Tier::Unit => "unit",
             Tier::Process => "process",
+            Tier::JujuLocal => "juju-local",
             Tier::Cluster => "cluster",
             Tier::Conformance => "conformance",
         }
@@ -50,9 +56,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut total = Counts::default();
     let mut failed = Vec::new();
     let mut machines = tiers::Machines::prepare(&wanted);
+    let extent = tiers::Extent { alone: arguments.tier.is_some(), all: arguments.all };
     for tier in wanted {
         let name = tier.name();
-        let outcome = phases.phase(name, || tiers::run(tier, &arguments.rest, &mut machines));
+        let outcome = phases.phase(name, || tiers::run(tier, extent, &arguments.rest, &mut machines));
         match outcome {
             Ok(outcome) => {
                 total += outcome.counts;

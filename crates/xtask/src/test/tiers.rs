@@ -15,34 +15,70 @@ use crate::{layout, pack, program, setup};
 /// Names another directory with the suite that replays recordings of a real Juju.
 const CONFORMANCE_VARIABLE: &str = "JUJU_CONFORMANCE";
 
+/// Makes pytest run the slow tests too.
+const ALL_VARIABLE: &str = "RUN_ALL";
+
+/// The tests that belong to the stand-in and not to the charms.
+const JUJU_LOCAL_TESTS: &str = "tests/juju_local";
+
 /// How a tier ended.
 pub(super) struct Outcome {
     pub(super) counts: Counts,
     pub(super) succeeded: bool,
 }
 
-pub(super) fn run(tier: Tier, rest: &[String], machines: &mut Machines) -> Result<Outcome> {
+/// How much of a tier is wanted.
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    /// No other tier runs in this call.
+    pub(super) alone: bool,
+    /// The slow tests too.
+    pub(super) all: bool,
+}
+
+pub(super) fn run(tier: Tier, extent: Extent, rest: &[String], machines: &mut Machines) -> Result<Outcome> {
     match tier {
-        Tier::Unit => cargo_test(&["--lib", "--bins"], rest),
+        Tier::Unit => cargo_test(&["--workspace", "--lib", "--bins"], rest),
         Tier::Process => process(rest),
+        Tier::JujuLocal => juju_local(extent, rest, machines),
         Tier::Cluster => {
-            let python = machines.ready()?;
-            let root = layout::root()?;
-            let mut command = program::program(&python)?;
-            command.args(["-m", "pytest", "--verbose", "tests"]).args(rest).current_dir(root);
-            for charm in ["slurmctld", "slurmd"] {
-                command.env(format!("{}_CHARM", charm.to_uppercase()), layout::charm_file(charm)?);
-            }
-            pytest(&mut command)
+            let mut command = pytest_of_ours("tests", extent, machines)?;
+            pytest(command.args(["--ignore", JUJU_LOCAL_TESTS]).args(rest))
         }
         Tier::Conformance => conformance(rest, machines),
     }
 }
 
+fn juju_local(extent: Extent, rest: &[String], machines: &mut Machines) -> Result<Outcome> {
+    // Beside other tiers they have run already.
+    let mut outcome = match extent.alone {
+        true => cargo_test(&["--package", "juju-local"], &[])?,
+        false => Outcome { counts: Counts::default(), succeeded: true },
+    };
+    let on_machines = pytest(pytest_of_ours(JUJU_LOCAL_TESTS, extent, machines)?.args(rest))?;
+    outcome.counts += on_machines.counts;
+    outcome.succeeded &= on_machines.succeeded;
+    Ok(outcome)
+}
+
+/// Pytest on tests of this checkout, which are told where the packed charms are.
+fn pytest_of_ours(tests: &str, extent: Extent, machines: &mut Machines) -> Result<Command> {
+    let python = machines.ready()?;
+    let mut command = program::program(&python)?;
+    command.args(["-m", "pytest", "--verbose", tests]).current_dir(layout::root()?);
+    for charm in ["slurmctld", "slurmd"] {
+        command.env(format!("{}_CHARM", charm.to_uppercase()), layout::charm_file(charm)?);
+    }
+    if extent.all {
+        command.env(ALL_VARIABLE, "1");
+    }
+    Ok(command)
+}
+
 fn cargo_test(targets: &[&str], rest: &[String]) -> Result<Outcome> {
     let mut command = program::cargo()?;
     // `--no-fail-fast`: one failing program must not hide what the others have to say.
-    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]).args(targets).arg("--").args(rest);
+    command.args(["test", "--locked", "--no-fail-fast"]).args(targets).arg("--").args(rest);
     let finished = program::tee(&mut command)?;
     Ok(Outcome { counts: Counts::of_cargo(&finished.stdout), succeeded: finished.status.success() })
 }
@@ -61,7 +97,7 @@ fn process(rest: &[String]) -> Result<Outcome> {
         say("there are no process tests yet");
         return Ok(Outcome { counts: Counts::default(), succeeded: true });
     }
-    cargo_test(&["--test", "*"], rest)
+    cargo_test(&["--workspace", "--test", "*"], rest)
 }
 
 fn conformance(rest: &[String], machines: &mut Machines) -> Result<Outcome> {
@@ -132,7 +168,7 @@ pub(super) enum Machines {
 impl Machines {
     /// Begins what takes long, if a tier that runs later will need it.
     pub(super) fn prepare(wanted: &[Tier]) -> Self {
-        if !wanted.iter().any(|tier| matches!(tier, Tier::Cluster | Tier::Conformance)) {
+        if !wanted.iter().any(|tier| matches!(tier, Tier::JujuLocal | Tier::Cluster | Tier::Conformance)) {
             return Machines::Unused;
         }
         if !program::is_root() {
