@@ -1,11 +1,46 @@
-//! Effects on the machine that a Slurm daemon lives on: packages, files, systemd, keys, and the talk with Slurm itself.
+//! Effects on the machine that a Slurm daemon lives on: packages, files, systemd, mounts, keys, and the talk with Slurm itself.
 //!
-//! Everything starts from a [`Machine`], which says where files are and where programs are looked for; the real one is
-//! [`Machine::new`], tests use a directory of their own. Functions named `ensure_` may be called any number of times and tell
-//! whether they changed something. "Could not ask" is always a value of its own: it never reads as "absent", "none" or zero.
+//! Everything starts from a [`Machine`], which says where files are and who runs programs; the real one is [`Machine::new`], tests
+//! use a directory of their own. Functions named `ensure_` may be called any number of times and tell whether they changed
+//! something. "Could not ask" is always a value of its own: it never reads as "absent", "none" or zero.
 //!
-//! This crate decides nothing and knows no Juju. It starts processes in one place only ([`command`]), each with a deadline, none
-//! through a shell, and no key is ever an argument of one.
+//! ```no_run
+//! use slurm_conf::NodeName;
+//! use slurm_ops::scontrol::{self, LocalJobs, NodeLookup};
+//! use slurm_ops::Machine;
+//!
+//! let machine = Machine::new();
+//! let name = NodeName::new("compute-0")?;
+//! match scontrol::node(&machine, &name) {
+//!     NodeLookup::Present(node) if node.is_usable() => println!("{name} takes jobs"),
+//!     NodeLookup::Present(node) => println!("{name} is {}: {}", node.state_text(), node.reason),
+//!     NodeLookup::Absent => println!("{name} is not known"),
+//!     NodeLookup::Unreachable { why } => println!("nobody could be asked: {why}"),
+//! }
+//! // A node is empty only if slurmctld and the node itself both say so.
+//! let queue = scontrol::jobs_on(&machine, &name).map(|jobs| jobs.is_empty());
+//! let empty = queue == Ok(true) && scontrol::local_jobs(&machine, &name) == LocalJobs::Known(vec![]);
+//! # drop(empty);
+//! # Ok::<(), slurm_conf::NameError>(())
+//! ```
+//!
+//! | to do what | where |
+//! | --- | --- |
+//! | run a program with a deadline | [`command`], the only place that starts one |
+//! | replace a file atomically and durably | [`files`] |
+//! | install, hold, keep from being restarted by upgrades | [`packages`], [`needrestart`] |
+//! | services, drop-ins, timers | [`systemd`], [`timer`] |
+//! | nodes, partitions, jobs, reservations, reconfigure | [`scontrol`] |
+//! | start options and detection of a compute node | [`slurmd`], [`hardware`], [`version`] |
+//! | keys of `auth/slurm` and `auth/jwt` | [`keys`] |
+//! | a shared state directory: is it there, is it ours, who serves | [`mounts`], [`sentinel`], [`heartbeat`] |
+//!
+//! # What it refuses to do
+//!
+//! It decides nothing and knows no Juju. It uses no shell, runs nothing without a deadline, and makes no key an argument of a process.
+//! It does not reconfigure a slurmctld whose state directory cannot be written, because that kills the daemon. It does not follow
+//! an answer of Slurm that it cannot read. Slurm speaks JSON v0.0.42 to it (24.11 and 26.05 both do), or its default if it has
+//! lost that.
 
 pub mod command;
 pub mod files;

@@ -1,4 +1,4 @@
-//! Hook tools, one typed function each, in files grouped by noun. Every one goes through [`Tools::run`], and the only
+//! Hook tools, one typed function each, in files grouped by noun. Every one goes through one function, and the only
 //! place that starts a process is [`process`].
 //!
 //! What Juju shows the same to a hook from its start to its end is asked once and remembered. What Juju would only commit

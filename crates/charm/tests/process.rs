@@ -1,0 +1,244 @@
+//! A real process, started as Juju starts a charm, among tools that answer as Juju's do: what reaches Juju, and when, and how
+//! the process ends.
+//!
+//! The charm is this very program: with `JUJU_DISPATCH_PATH` set it is a small charm, without it the tests of it. So it has no
+//! harness but its own.
+
+#![expect(clippy::unwrap_used, reason = "a test without its stage has to end")]
+
+mod fake_juju;
+
+use charm::tools::{Port, SecretContent};
+use charm::{
+    ActionFailure, ActionName, ActionResults, Charm, Context, Databag, Next, Plan, Reconciler, Status, ToolError, Tools,
+};
+use fake_juju::{FakeJuju, Run};
+use std::process::ExitCode;
+
+/// Does what its option `do` says, once.
+struct Obedient {
+    ctx: Context,
+    tools: Tools,
+    done: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    #[error("the disk is full")]
+    Disk(#[source] std::io::Error),
+}
+
+impl Reconciler for Obedient {
+    type Observed = Option<String>;
+    type Step = String;
+    type Error = Trouble;
+
+    fn observe(&mut self) -> Result<Option<String>, Trouble> {
+        let wanted = self.tools.config_get()?.string("do").to_owned();
+        Ok(Some(wanted).filter(|wanted| !wanted.is_empty() && !self.done))
+    }
+
+    fn plan(seen: &Option<String>) -> Plan<String> {
+        Plan { steps: seen.iter().cloned().collect(), next: Next::Settled }
+    }
+
+    fn apply(&mut self, step: &String) -> Result<(), Trouble> {
+        self.done = true;
+        let relation = "db:3".parse().unwrap();
+        self.tools
+            .relation_set_app(&relation, &Databag::from([("same".into(), "1".into()), ("new".into(), "2".into())]));
+        self.tools.relation_set_unit(&relation, &Databag::from([("same".into(), "1".into())]));
+        self.tools.state_set(&Databag::from([("seen".into(), "yes".into())]));
+        self.tools.open_port(Port::tcp(5432));
+        match step.as_str() {
+            "fail" => Err(Trouble::Disk(std::io::ErrorKind::StorageFull.into())),
+            "panic" => panic!("{} was asked to", self.ctx.unit),
+            "keep a secret" => {
+                let content = SecretContent::default().with("password", "material");
+                self.tools.secret_add("label", "description", &content)?;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn status(_: &Option<String>) -> Status {
+        Status::active("obeyed")
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Dump {
+    size: u32,
+}
+
+impl Charm for Obedient {
+    const TIMERS: &'static [&'static str] = &["look-again"];
+
+    fn new(ctx: Context, tools: Tools) -> Self {
+        Self { ctx, tools, done: false }
+    }
+
+    fn act(&mut self, _: &ActionName) -> Result<ActionResults, ActionFailure> {
+        let dump: Dump = self.tools.action_get()?;
+        self.tools.state_set(&Databag::from([("dumped".into(), dump.size.to_string())]));
+        match dump.size {
+            0 => Err(ActionFailure::broken(Trouble::Disk(std::io::ErrorKind::StorageFull.into()))),
+            size => Ok(ActionResults::default().with("size", size.to_string())),
+        }
+    }
+}
+
+const WRITES: [&str; 5] = ["relation-set", "state-set", "open-port", "secret-add", "application-version-set"];
+
+fn stage(order: &str) -> FakeJuju {
+    let mut juju = FakeJuju::new();
+    juju.answers("config-get", "*", &format!("{{\"do\":{order:?}}}"))
+        .answers("relation-get", "*", r#"{"same":"1"}"#)
+        .answers("state-get", "*", "null");
+    juju
+}
+
+fn dispatch(juju: &FakeJuju, path: &str) -> Run {
+    let binary = std::env::current_exe().unwrap();
+    juju.dispatch(binary.to_str().unwrap(), "test/0", path, &[])
+}
+
+fn what_differs_is_sent_last_and_nothing_else() {
+    let run = dispatch(&stage("write"), "hooks/config-changed");
+    assert_eq!(run.exit_code, Some(0), "{run:#?}");
+    let calls: Vec<&str> = run.calls.iter().map(String::as_str).collect();
+    let expected = [
+        "config-get --format=json",
+        "state-get --format=json",
+        r#"state-set --file - < {"seen":"yes"}"#,
+        "relation-get --format=json -r db:3 --app - test",
+        r#"relation-set -r db:3 --app --file - < {"new":"2"}"#,
+        "relation-get --format=json -r db:3 - test/0",
+        "opened-ports --format=json",
+        "open-port 5432/tcp",
+        "status-get --format=json --include-data",
+        "status-set -- active obeyed",
+        "juju-log -l INFO -- write",
+    ];
+    assert_eq!(calls[..expected.len()], expected);
+    // Both lines of the log went out with one process.
+    assert_eq!(calls[expected.len()..], ["test/0 config-changed: 1 step: write"]);
+}
+
+fn a_settled_hook_writes_nothing() {
+    let mut juju = stage("");
+    juju.answers("status-get", "*", r#"{"message":"obeyed","status":"active","status-data":{}}"#);
+    let run = dispatch(&juju, "hooks/update-status");
+    run.never_called(&WRITES);
+    run.never_called(&["status-set", "relation-get", "state-get"]);
+    assert_eq!(run.of("juju-log").len(), 1, "{run:#?}");
+}
+
+fn a_failure_sends_nothing_and_tells_its_causes() {
+    // A timer calls through `juju-exec`, after which Juju commits whatever the exit code.
+    for path in ["hooks/config-changed", "hooks/look-again"] {
+        let run = dispatch(&stage("fail"), path);
+        assert_eq!(run.exit_code, Some(1), "{run:#?}");
+        run.never_called(&WRITES);
+        let event = path.trim_start_matches("hooks/");
+        run.called(&format!("juju-log -l ERROR -- test/0 {event}: could not fail: the disk is full: no storage space"));
+    }
+}
+
+fn a_defect_is_told_with_its_place_and_sends_nothing() {
+    let run = dispatch(&stage("panic"), "hooks/config-changed");
+    assert_eq!(run.exit_code, Some(101), "{run:#?}");
+    run.never_called(&WRITES);
+    let log = run.of("juju-log").join("\n");
+    assert!(log.contains("ERROR -- defect in the charm at ") && log.contains("process.rs:"), "{run:#?}");
+    assert!(log.contains("test/0 was asked to"), "{run:#?}");
+}
+
+fn the_content_of_a_secret_is_in_no_argument() {
+    let mut juju = stage("keep a secret");
+    juju.answers("secret-add", "*", "secret://4f3a1a5e-1111-4222-8333-444455556666/d3k2v5nmp25c762q3bvg\n");
+    let run = dispatch(&juju, "hooks/config-changed");
+    assert_eq!(run.exit_code, Some(0), "{run:#?}");
+    assert!(run.of("secret-add")[0].contains("password#file=/"), "{run:#?}");
+    assert!(!format!("{run:?}").contains("material"));
+}
+
+fn an_environment_that_no_juju_makes_is_refused() {
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .env_clear()
+        .env("JUJU_DISPATCH_PATH", "hooks/install")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text, "environment variable JUJU_UNIT_NAME is not set: a charm is started by Juju\n");
+}
+
+fn an_action_answers_refuses_or_breaks() {
+    let act = |given: &str| {
+        let mut juju = stage("");
+        juju.answers("action-get", "*", given);
+        dispatch(&juju, "actions/dump")
+    };
+    let done = act(r#"{"size":3}"#);
+    assert_eq!((done.exit_code, done.stdout.as_str()), (Some(0), ""), "{done:#?}");
+    done.called("action-set -- size=3");
+    done.called(r#"state-set --file - < {"dumped":"3"}"#);
+    let refused = act(r#"{"size":"big"}"#);
+    assert_eq!(refused.exit_code, Some(0), "{refused:#?}");
+    refused.called(r#"action-fail -- parameter `size`: invalid type: string "big", expected u32"#);
+    refused.never_called(&["action-set", "state-set"]);
+    let broken = act(r#"{"size":0}"#);
+    assert_eq!(broken.exit_code, Some(1), "{broken:#?}");
+    broken.called("action-log -- the disk is full: no storage space");
+    broken.never_called(&["action-set", "action-fail", "state-set"]);
+}
+
+fn a_denied_write_is_dropped_with_a_warning() {
+    for (tool, words) in [
+        ("relation-set", "ERROR cannot write relation settings"),
+        ("relation-get", r#"ERROR invalid value "db:3" for option -r: relation not found"#),
+    ] {
+        let mut juju = stage("write");
+        juju.fails(tool, "*", 1, words);
+        let run = dispatch(&juju, "hooks/config-changed");
+        assert_eq!(run.exit_code, Some(0), "{run:#?}");
+        run.called("open-port 5432/tcp");
+        assert!(run.of("juju-log").iter().any(|line| line.contains("WARNING -- not written")), "{run:#?}");
+    }
+}
+
+const TESTS: [(&str, fn()); 8] = [
+    ("what_differs_is_sent_last_and_nothing_else", what_differs_is_sent_last_and_nothing_else),
+    ("a_settled_hook_writes_nothing", a_settled_hook_writes_nothing),
+    ("a_failure_sends_nothing_and_tells_its_causes", a_failure_sends_nothing_and_tells_its_causes),
+    ("a_defect_is_told_with_its_place_and_sends_nothing", a_defect_is_told_with_its_place_and_sends_nothing),
+    ("the_content_of_a_secret_is_in_no_argument", the_content_of_a_secret_is_in_no_argument),
+    ("an_environment_that_no_juju_makes_is_refused", an_environment_that_no_juju_makes_is_refused),
+    ("an_action_answers_refuses_or_breaks", an_action_answers_refuses_or_breaks),
+    ("a_denied_write_is_dropped_with_a_warning", a_denied_write_is_dropped_with_a_warning),
+];
+
+fn main() -> ExitCode {
+    if std::env::var_os("JUJU_DISPATCH_PATH").is_some() {
+        return charm::run::<Obedient>();
+    }
+    // The words of the usual harness, which whoever counts tests reads.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
+    let (mut passed, mut failed) = (0, 0);
+    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
+        let ended = std::panic::catch_unwind(test);
+        println!("test {name} ... {}", if ended.is_ok() { "ok" } else { "FAILED" });
+        *(if ended.is_ok() { &mut passed } else { &mut failed }) += 1;
+    }
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    let left_out = TESTS.len() - passed - failed;
+    println!(
+        "\ntest result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {left_out} filtered out\n"
+    );
+    ExitCode::from(u8::from(failed > 0))
+}
