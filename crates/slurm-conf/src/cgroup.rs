@@ -8,8 +8,10 @@ use std::fmt;
 
 /// Every key of cgroup.conf in Slurm 24.11 and 26.05.
 const KEYS: &[Setting] = &[
-    key("AllowedRAMSpace", SettingKind::Text),
-    key("AllowedSwapSpace", SettingKind::Text),
+    key("AllowedRAMSpace", SettingKind::Percent),
+    key("AllowedSwapSpace", SettingKind::Percent),
+    // Without effect since 24.05, and still read.
+    key("CgroupAutomount", SettingKind::Text),
     key("CgroupMountpoint", SettingKind::Text),
     key("CgroupPlugin", SettingKind::Text),
     key("CgroupSlice", SettingKind::Text),
@@ -21,8 +23,8 @@ const KEYS: &[Setting] = &[
     key("EnableExtraControllers", SettingKind::Text),
     key("IgnoreSystemd", SettingKind::Boolean),
     key("IgnoreSystemdOnFailure", SettingKind::Boolean),
-    key("MaxRAMPercent", SettingKind::Text),
-    key("MaxSwapPercent", SettingKind::Text),
+    key("MaxRAMPercent", SettingKind::Percent),
+    key("MaxSwapPercent", SettingKind::Percent),
     key("MemorySwappiness", SettingKind::Number(u64::MAX)),
     key("MinRAMSpace", SettingKind::Number(u64::MAX)),
     key("SignalChildrenProcesses", SettingKind::Boolean),

@@ -6,7 +6,7 @@
 use crate::defaults::is_default;
 use crate::document::{CONTROLLER_KEY, SlurmConf};
 use crate::error::excerpt;
-use crate::hostlist::HostList;
+use crate::hostlist::{HostList, MOST_HOSTS};
 use crate::index::plain_count;
 use crate::lexer::{Line, Pair};
 use crate::nearest::nearest;
@@ -120,7 +120,11 @@ struct Search {
     records: HashMap<(RecordKind, String), usize>,
     /// Names of node sets, and of nodes, that partitions may consist of.
     groups: HashSet<String>,
-    nodes: Vec<HostList>,
+    nodes: HashMap<String, usize>,
+    /// There are more nodes than Slurm manages, so not all of them are known here.
+    too_many: bool,
+    /// Where each controller was first.
+    controllers: HashMap<String, usize>,
     /// `Nodes` of partitions with their lines.
     wanted: Vec<(usize, String)>,
 }
@@ -131,6 +135,14 @@ impl Search {
     }
 
     fn line(&mut self, number: usize, line: &Line) {
+        if let (Some(second), 1..) = (line.pairs().get(1), plain_count(line)) {
+            // Slurm takes one plain key from a line and does not read what is behind it.
+            let problem = Problem::Value {
+                value: excerpt(line.raw[second.key.start..].trim_end()),
+                expected: "a line of its own".to_owned(),
+            };
+            self.report(Some(number), line.key(second), problem);
+        }
         let place = |pair: &Pair| number + line.raw[..pair.key.start].matches('\n').count();
         for pair in &line.pairs()[..plain_count(line)] {
             let (key, value) = (line.key(pair), line.value(pair));
@@ -139,6 +151,9 @@ impl Search {
                 Some(setting) => {
                     if let Some(expected) = setting.expected(value) {
                         self.report(Some(place(pair)), key, Problem::Value { value: excerpt(value), expected });
+                    }
+                    if setting.name == CONTROLLER_KEY {
+                        self.controller(place(pair), value);
                     }
                 }
             }
@@ -151,13 +166,39 @@ impl Search {
         }
     }
 
+    fn controller(&mut self, line: usize, value: &str) {
+        let host = value.split('(').next().unwrap_or(value);
+        let first = *self.controllers.entry(host.to_owned()).or_insert(line);
+        if first != line {
+            self.report(Some(line), CONTROLLER_KEY, Problem::Duplicate { name: excerpt(host), first });
+        }
+    }
+
+    /// Takes in the nodes of a line, and tells if one was there before.
+    fn nodes(&mut self, line: usize, list: &HostList) {
+        if self.nodes.len() + list.count() > MOST_HOSTS {
+            self.too_many = true;
+            return;
+        }
+        let mut repeated = None;
+        for name in list.expand() {
+            let first = *self.nodes.entry(name.clone()).or_insert(line);
+            if first != line {
+                repeated = repeated.or(Some(Problem::Duplicate { name: excerpt(&name), first }));
+            }
+        }
+        if let Some(problem) = repeated {
+            self.report(Some(line), RecordKind::Node.key(), problem);
+        }
+    }
+
     fn record(&mut self, line: usize, record: &Record<'_>) {
         let (kind, name) = (record.kind(), record.name());
         if is_default(record) {
             return;
         }
         let first = *self.records.entry((kind, name.to_owned())).or_insert(line);
-        if first != line && matches!(kind, RecordKind::Node | RecordKind::Partition) {
+        if first != line && kind == RecordKind::Partition {
             self.report(Some(line), kind.key(), Problem::Duplicate { name: excerpt(name), first });
         }
         match kind {
@@ -165,7 +206,7 @@ impl Search {
                 self.groups.insert(name.to_owned());
             }
             RecordKind::Node => match name.parse() {
-                Ok(list) => self.nodes.push(list),
+                Ok(list) => self.nodes(line, &list),
                 Err(error) => {
                     let problem = Problem::Value { value: excerpt(name), expected: error.expected.to_owned() };
                     self.report(Some(line), kind.key(), problem);
@@ -217,9 +258,10 @@ impl Search {
                 Err(error) => findings.push(refused(error.expected.to_owned())),
                 Ok(list) => {
                     let known = |name: &str| {
-                        name.eq_ignore_ascii_case("ALL")
+                        self.too_many
+                            || name.eq_ignore_ascii_case("ALL")
                             || self.groups.contains(name)
-                            || self.nodes.iter().any(|nodes| nodes.contains(name))
+                            || self.nodes.contains_key(name)
                     };
                     if let Some(stranger) = list.expand().find(|name| !known(name)) {
                         findings.push(refused(format!("nodes and node sets of this file, and `{stranger}` is none")));
@@ -265,6 +307,9 @@ mod tests {
             "PartitionName=p State=open\n",
             &["line 3: value `open` of State: expected one of up, down, drain, inactive"],
         );
+        check("NodeName=n[1-3]\nNodeName=n2\n", &["line 4: NodeName `n2` is already in line 3"]);
+        check("SlurmctldHost=c1(10.0.0.1)\n", &["line 3: SlurmctldHost `c1` is already in line 2"]);
+        check("KillWait=3 MinJobAge=4\n", &["line 3: value `MinJobAge=4` of MinJobAge: expected a line of its own"]);
         check("PartitionName=p\n\nPartitionName=p\n", &["line 5: PartitionName `p` is already in line 3"]);
         check(
             "PartitionName=p \\\n Nodes=x\n",

@@ -43,6 +43,12 @@ struct Range {
 }
 
 impl Range {
+    /// A width that the smallest number fills by itself says nothing.
+    fn new(low: u64, high: u64, width: usize) -> Self {
+        let padded = low.to_string().len() < width;
+        Self { low, high, width: if padded { width } else { 1 } }
+    }
+
     fn count(self) -> Option<usize> {
         usize::try_from(self.high - self.low).ok()?.checked_add(1)
     }
@@ -55,7 +61,7 @@ impl Range {
         };
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let (low, high) = (number(first)?, number(last)?);
-        (low <= high).then_some(Self { low, high, width: first.len() })
+        (low <= high).then(|| Self::new(low, high, first.len()))
     }
 }
 
@@ -151,18 +157,14 @@ fn numbered(prefix: &str, width: usize, numbers: &[u64]) -> Vec<Piece> {
     for number in numbers {
         match ranges.last_mut() {
             Some(last) if last.high.checked_add(1) == Some(*number) => last.high = *number,
-            _ => ranges.push(Range { low: *number, high: *number, width }),
+            _ => ranges.push(Range::new(*number, *number, width)),
         }
     }
-    let mut pieces = Vec::with_capacity(2);
-    if !prefix.is_empty() {
-        pieces.push(Piece::Text(prefix.to_owned()));
+    match ranges.as_slice() {
+        [only] if only.low == only.high => vec![Piece::Text(format!("{prefix}{only}"))],
+        _ if prefix.is_empty() => vec![Piece::Numbers(ranges)],
+        _ => vec![Piece::Text(prefix.to_owned()), Piece::Numbers(ranges)],
     }
-    pieces.push(match ranges.as_slice() {
-        [only] if only.low == only.high => Piece::Text(only.to_string()),
-        _ => Piece::Numbers(ranges),
-    });
-    pieces
 }
 
 fn count(items: &[Vec<Piece>]) -> Option<usize> {

@@ -22,6 +22,7 @@ mod lexer;
 mod name;
 mod nearest;
 mod node;
+mod node_json;
 mod nodeset;
 mod parameters;
 mod partition;

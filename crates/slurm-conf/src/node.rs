@@ -8,7 +8,7 @@ use crate::setting::is_number;
 use crate::text::{push_pair, value_problem};
 use std::fmt;
 
-/// Every key that slurmd 24.11 to 26.05 accepts in `--conf`.
+/// Every key that slurmd of 24.11 or 26.05 accepts in `--conf`.
 const KEYS: &[&str] = &[
     "BcastAddr",
     "Boards",
@@ -164,6 +164,11 @@ impl Node {
     /// Returns the known key that somebody who wrote `key` may have meant.
     pub(crate) fn nearest(key: &str) -> Option<&'static str> {
         nearest(key, KEYS.iter().copied())
+    }
+
+    /// Tells whether the value of `key` is a whole number.
+    pub(crate) fn is_number(key: &str) -> bool {
+        NUMBERS.iter().any(|(name, ..)| *name == key)
     }
 
     /// Tells what Slurm would expect instead of `value` in a line of a file, if it is sure to refuse it.

@@ -46,7 +46,7 @@ pub struct PartitionOption {
 pub enum OptionValue {
     /// Yes or no.
     Boolean(bool),
-    /// A whole number; `MaxNodes` and `SuspendTime` know −1.
+    /// A whole number; `SuspendTime` knows −1.
     Integer(i64),
     /// Text.
     Text(String),
@@ -143,7 +143,20 @@ impl PartitionOption {
     ///
     /// Slurm is more lenient than [`Partition`](crate::Partition): some nonsense it logs and ignores.
     pub(crate) fn refusal(&self, value: &str) -> Option<String> {
-        self.value_from_text(value).err()
+        let ignored = match self.kind {
+            OptionKind::List | OptionKind::Text => true,
+            OptionKind::CountedWord(words) => words.iter().any(|word| {
+                let behind = value.get(word.len()..).unwrap_or("?");
+                value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+                    && (behind.is_empty() || behind.starts_with(':'))
+            }),
+            _ => matches!(self.name, "CpuBind" | "PreemptMode" | "OverTimeLimit"),
+        };
+        match value {
+            _ if ignored => None,
+            "-1" if self.name == "MaxNodes" => Some(self.expected()),
+            _ => self.value_from_text(value).err(),
+        }
     }
 
     /// Reads a value from slurm.conf text. The error says what is expected.
@@ -168,7 +181,9 @@ impl PartitionOption {
             },
             OptionKind::Count(largest) => match lower.as_str() {
                 "unlimited" | "infinite" => Some(OptionValue::Text(self.no_limit().to_owned())),
-                "-1" if self.knows_minus_one() => Some(OptionValue::Integer(-1)),
+                // On the wire −1 may stand for no limit; in slurm.conf only `SuspendTime` may be −1.
+                "-1" if self.name == "MaxNodes" => Some(OptionValue::Text(self.no_limit().to_owned())),
+                "-1" if self.name == "SuspendTime" => Some(OptionValue::Integer(-1)),
                 digits if is_digits(digits) => digits
                     .parse::<u64>()
                     .ok()
@@ -214,10 +229,6 @@ impl PartitionOption {
 
     fn no_limit(&self) -> &'static str {
         if self.name == "SuspendTime" { "infinite" } else { "unlimited" }
-    }
-
-    fn knows_minus_one(&self) -> bool {
-        matches!(self.name, "SuspendTime" | "MaxNodes")
     }
 
     fn expected(&self) -> String {
@@ -344,6 +355,12 @@ mod tests {
     }
 
     #[test]
+    fn minus_one_nodes_are_written_as_slurm_reads_them() {
+        let option = PartitionOption::find("MaxNodes").unwrap();
+        assert_eq!(option.value_to_text(&option.value_from_json(&json!(-1)).unwrap()), "UNLIMITED");
+    }
+
+    #[test]
     fn each_kind_of_value_has_its_three_forms() {
         check("default", "yes", json!(true), "YES");
         check("Hidden", "FALSE", json!(false), "NO");
@@ -351,7 +368,7 @@ mod tests {
         check("maxtime", "1:00:00", json!("1:00:00"), "1:00:00");
         check("DefaultTime", "infinite", json!("INFINITE"), "INFINITE");
         check("maxnodes", "Unlimited", json!("unlimited"), "UNLIMITED");
-        check("MaxNodes", "-1", json!(-1), "-1");
+        check("SuspendTime", "-1", json!(-1), "-1");
         check("SuspendTime", "INFINITE", json!("infinite"), "INFINITE");
         check("State", "UP", json!("up"), "UP");
         check("OverSubscribe", "Force:4", json!("force:4"), "FORCE:4");

@@ -14,6 +14,8 @@ pub enum SettingKind {
     Text,
     /// A whole number from 0 to the given one, or `UNLIMITED`.
     Number(u64),
+    /// A share in percent, with or without a fraction.
+    Percent,
     /// Yes or no.
     Boolean,
     /// How much a daemon writes into its log.
@@ -58,6 +60,10 @@ impl Setting {
             SettingKind::Number(largest) => {
                 (!is_number(value, largest)).then(|| format!("a whole number from 0 to {largest}, or UNLIMITED"))
             }
+            SettingKind::Percent => {
+                let shaped = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+                (!(shaped && value.parse::<f32>().is_ok())).then(|| "a number such as 98.5".to_owned())
+            }
             SettingKind::Boolean => (!is_boolean(value)).then(|| "YES or NO".to_owned()),
             SettingKind::Level => {
                 let named = LEVELS.iter().any(|level| level.eq_ignore_ascii_case(value));
@@ -72,8 +78,15 @@ impl Setting {
 /// Tells whether Slurm reads `value` as a number of at most `largest`.
 pub(crate) fn is_number(value: &str, largest: u64) -> bool {
     let unlimited = ["UNLIMITED", "INFINITE"].iter().any(|word| word.eq_ignore_ascii_case(value));
-    let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    unlimited || (digits && value.parse::<u64>().is_ok_and(|number| number <= largest))
+    // Slurm reads numbers the way C does: with a sign, and to the base that the prefix tells.
+    let unsigned = value.strip_prefix('+').unwrap_or(value);
+    let number = match unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) => u64::from_str_radix(digits, 16).ok(),
+        Some(_) => None,
+        None if unsigned.bytes().all(|byte| byte.is_ascii_digit()) => unsigned.parse().ok(),
+        None => None,
+    };
+    unlimited || number.is_some_and(|number| number <= largest)
 }
 
 /// Tells whether Slurm reads `value` as yes or no.
@@ -99,6 +112,10 @@ mod tests {
             ("slurmctldtimeout", "65535", true),
             ("SlurmctldTimeout", "unlimited", true),
             ("SlurmctldTimeout", "65536", false),
+            ("SlurmctldTimeout", "+0x7f", true),
+            ("SlurmctldTimeout", "0x", false),
+            ("SlurmctldTimeout", "++1", false),
+            ("SlurmctldTimeout", "", false),
             ("SlurmctldTimeout", "-1", false),
             ("SlurmctldTimeout", "soon", false),
             ("DisableRootJobs", "Yes", true),
