@@ -23,6 +23,7 @@ pub use reservation::{ReservationRecord, reservations, reservations_naming};
 
 use crate::command::{Command, CommandError, Output};
 use crate::machine::Machine;
+use crate::version::SlurmVersion;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -122,6 +123,22 @@ pub fn ping(machine: &Machine) -> Result<Vec<ControllerPing>, ScontrolError> {
         };
     }
     Ok(pings)
+}
+
+/// Asks the slurmctld that serves for its version, to compare with that of a slurmd.
+pub fn controller_version(machine: &Machine) -> Result<SlurmVersion, ScontrolError> {
+    // 24.11 has no JSON for this, so the words are read in every version.
+    let command = scontrol(machine).args(["show", "config"]);
+    let output = command.output().map_err(|error| unreachable(&error))?;
+    if !output.success() {
+        return Err(refusal(&command, &output));
+    }
+    let mut settings = output.stdout.lines().filter_map(|line| line.split_once('='));
+    let version = settings.find(|(key, _)| key.trim() == "SLURM_VERSION").map(|(_, version)| version.trim().parse());
+    match version {
+        Some(Ok(version)) => Ok(version),
+        _ => Err(ScontrolError::Unreachable { why: command.unreadable("no SLURM_VERSION in it").to_string() }),
+    }
 }
 
 /// Runs a question with the pinned dialect, and with the default one of a Slurm that no longer has it.

@@ -7,6 +7,7 @@ pub use options::{SlurmdOptions, parse_defaults, render_defaults};
 use crate::command::CommandError;
 use crate::files::{self, Access, FileError};
 use crate::machine::Machine;
+use crate::version::SlurmVersion;
 use slurm_conf::{Node, OptionError};
 use std::time::Duration;
 
@@ -30,6 +31,12 @@ pub fn machine_info(machine: &Machine) -> Result<Node, DetectionError> {
     let output =
         machine.command("slurmd").arg("-C").env_remove("SLURM_CONF").deadline(Duration::from_secs(20)).run()?;
     Node::from_detected(&output.stdout).map_err(DetectionError::Output)
+}
+
+/// Asks slurmd for its version, which must not be newer than that of its controller.
+pub fn version(machine: &Machine) -> Result<SlurmVersion, CommandError> {
+    let command = machine.command("slurmd").arg("-V").env_remove("SLURM_CONF").deadline(Duration::from_secs(20));
+    command.run()?.stdout.parse().map_err(|error| command.unreadable(error))
 }
 
 /// Reads the options that slurmd will start with. `None`: none are set.

@@ -25,6 +25,8 @@ pub struct UnitState {
     pub main_pid: Option<u32>,
     /// When the unit was last entered into `active`, in seconds since 1970.
     pub active_since: Option<u64>,
+    /// Who is killed when the unit stops. slurmd needs `process`: with anything else its jobs die with it.
+    pub kill_mode: String,
     /// The unit file or a drop-in is newer than what systemd has read.
     pub needs_daemon_reload: bool,
 }
@@ -71,7 +73,7 @@ pub fn state(machine: &Machine, unit: &str) -> Result<UnitState, CommandError> {
 /// Asks for the state of several units with one process. The answers come in the order of the question.
 pub fn states(machine: &Machine, units: &[&str]) -> Result<Vec<UnitState>, CommandError> {
     const PROPERTIES: &str =
-        "LoadState,ActiveState,SubState,Result,UnitFileState,MainPID,ActiveEnterTimestamp,NeedDaemonReload";
+        "LoadState,ActiveState,SubState,Result,UnitFileState,MainPID,ActiveEnterTimestamp,KillMode,NeedDaemonReload";
     let command = systemctl(machine)
         .args(["show", "--timestamp=unix", "--property", PROPERTIES, "--"])
         .args(units.iter().copied());
@@ -97,6 +99,7 @@ fn parse_state(block: &str) -> UnitState {
             "ActiveEnterTimestamp" => {
                 state.active_since = value.strip_prefix('@').and_then(|seconds| seconds.parse().ok())
             }
+            "KillMode" => state.kill_mode = value.to_owned(),
             "NeedDaemonReload" => state.needs_daemon_reload = value == "yes",
             _ => {}
         }

@@ -136,6 +136,7 @@ ActiveState=active
 SubState=running
 UnitFileState=enabled
 ActiveEnterTimestamp=@1794826238
+KillMode=process
 
 MainPID=0
 Result=success
@@ -154,6 +155,7 @@ fn units_are_asked_for_with_one_process() {
     let states = systemd::states(&sandbox.machine(), &["slurmctld.service", "slurmd.service"]).unwrap();
     assert!(states[0].is_active() && states[0].is_enabled() && states[0].exists() && !states[0].needs_daemon_reload);
     assert_eq!((states[0].main_pid, states[0].active_since), (Some(412), Some(1_794_826_238)));
+    assert_eq!(states[0].kill_mode, "process");
     assert!(!states[1].is_active() && !states[1].exists() && states[1].needs_daemon_reload);
     assert_eq!((states[1].main_pid, states[1].active_since), (None, None));
     assert_eq!(sandbox.calls().len(), 1);

@@ -245,3 +245,17 @@ fn the_reason_of_a_refused_reconfigure_comes_from_the_journal() {
         );
     }
 }
+
+#[test]
+fn versions_of_daemon_and_controller_are_compared() {
+    let recorded = "Configuration data as of 2026-11-16T12:08:46\nSLURM_CONF              = /etc/slurm/slurm.conf\nSLURM_VERSION           = 24.11.5\nSrunEpilog              = (null)\n";
+    let sandbox = answering(recorded, "", 0);
+    sandbox.answer("slurmd", "slurm-wlm 26.05.5\n", "", 0);
+    let controller = scontrol::controller_version(&sandbox.machine()).unwrap();
+    let daemon = slurm_ops::slurmd::version(&sandbox.machine()).unwrap();
+    assert!(daemon.is_too_new_for(controller) && !controller.is_too_new_for(daemon));
+    for (stdout, stderr, code) in [("", CONNECT_FAILURE, 1), ("", "", 0), ("SLURM_VERSION = new\n", "", 0)] {
+        let asked = scontrol::controller_version(&answering(stdout, stderr, code).machine());
+        assert!(matches!(asked, Err(ScontrolError::Unreachable { .. })), "{asked:?}");
+    }
+}
