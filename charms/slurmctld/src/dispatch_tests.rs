@@ -158,6 +158,59 @@ fn a_unit_that_does_not_lead_writes_no_application_data() {
     assert!(cluster.model.app_bag(&peer, &cluster.app).is_empty());
 }
 
+/// Tells the whole story, with whatever `harm` does to it at its start, and returns what is there in the end. A hook that fails is run
+/// again, as Juju does.
+fn story(harm: impl Fn(&Cluster)) -> (Cluster, String, Vec<String>) {
+    let cluster = Cluster::new();
+    cluster.model.set_option(&cluster.app, "cluster-name", json!("lab")).unwrap();
+    let persist = |hook: &Hook| {
+        let done = (0..3).any(|_| cluster.dispatch(hook).succeeded);
+        assert!(done, "{hook:?} never succeeds");
+    };
+    harm(&cluster);
+    persist(&Hook::named("install"));
+    let peer = cluster.model.peer(&cluster.app).unwrap();
+    persist(&Hook::created(&peer, &cluster.app));
+    persist(&Hook::named("config-changed"));
+    let compute = cluster.model.deploy("compute", SLURMD).unwrap();
+    let (relation, _) = cluster.model.integrate((&cluster.app, "slurmd"), (&compute, "slurmctld")).unwrap();
+    cluster.model.play(&compute, &relation, &partition("compute")).unwrap();
+    persist(&Hook::app_changed(&relation, &compute));
+    for _ in 0..2 {
+        persist(&Hook::named(names::EVENT_LOOK_AGAIN));
+    }
+    let keys: Vec<String> = cluster.model.app_bag(&relation, &cluster.app).into_keys().collect();
+    let conf = cluster.conf();
+    (cluster, conf, keys)
+}
+
+/// Tells the story again and again with one failure in it, each time a little later, until none comes any more. All end the same.
+fn always_ends_the_same(harm: impl Fn(&Cluster, usize), spared: impl Fn(&Cluster) -> bool) {
+    let (calm, conf, keys) = story(|_| {});
+    for at in 0.. {
+        let (cluster, conf_after, keys_after) = story(|cluster| harm(cluster, at));
+        if spared(&cluster) {
+            assert!(at > 20, "only {at} failures");
+            return;
+        }
+        assert_eq!((&conf_after, &keys_after), (&conf, &keys), "failure {at}");
+        assert_eq!(cluster.model.status(&cluster.unit), calm.model.status(&calm.unit), "failure {at}");
+        assert_eq!(cluster.model.grants(&cluster.app, names::SECRET_LABEL).len(), 1, "failure {at}");
+        let done = cluster.hook(&Hook::named("update-status"));
+        assert!(done.writes().is_empty(), "failure {at}: {done:#?}");
+    }
+}
+
+#[test]
+fn a_program_that_fails_anywhere_changes_nothing_about_the_end() {
+    always_ends_the_same(|cluster, at| cluster.machine.fail_after(at), |cluster| cluster.machine.spare());
+}
+
+#[test]
+fn a_hook_tool_that_fails_anywhere_changes_nothing_about_the_end() {
+    always_ends_the_same(|cluster, at| cluster.model.fail_after(at), |cluster| cluster.model.spare());
+}
+
 #[test]
 fn resume_is_answered_and_a_wrong_parameter_is_named() {
     let cluster = Cluster::deployed();

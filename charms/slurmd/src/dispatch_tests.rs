@@ -19,13 +19,17 @@ struct Node {
 }
 
 impl Node {
-    /// A compute unit after the hooks of its start, and a controller that the test plays.
-    fn deployed() -> Self {
+    fn new() -> Self {
         let model = Model::new();
         let app = model.deploy("compute", SLURMD).unwrap();
         let unit = model.add_unit(&app).unwrap();
         let controller = model.deploy("slurmctld", SLURMCTLD).unwrap();
-        let node = Self { machine: FakeMachine::of(&unit), model, app, unit, controller };
+        Self { machine: FakeMachine::of(&unit), model, app, unit, controller }
+    }
+
+    /// A compute unit after the hooks of its start, and a controller that the test plays.
+    fn deployed() -> Self {
+        let node = Self::new();
         node.hook(&Hook::named("install"));
         let peer = node.model.peer(&node.app).unwrap();
         node.hook(&Hook::created(&peer, &node.app));
@@ -157,4 +161,54 @@ fn a_daemon_that_crashed_is_started_again() {
     node.machine.crash(names::SERVICE);
     node.hook(&Hook::named("update-status"));
     assert!(node.machine.is_running(names::SERVICE));
+}
+
+/// Tells the whole story, with whatever `harm` does to it at its start, and returns what is there in the end. A hook that fails is run
+/// again, as Juju does.
+fn story(harm: impl Fn(&Node)) -> (Node, Option<String>, Databag) {
+    let node = Node::new();
+    let persist = |hook: &Hook| {
+        let done = (0..3).any(|_| node.dispatch(hook).succeeded);
+        assert!(done, "{hook:?} never succeeds");
+    };
+    harm(&node);
+    persist(&Hook::named("install"));
+    persist(&Hook::named("config-changed"));
+    let (relation, _) = node.model.integrate((&node.app, "slurmctld"), (&node.controller, "slurmd")).unwrap();
+    persist(&Hook::created(&relation, &node.controller));
+    node.offer(&relation);
+    persist(&Hook::app_changed(&relation, &node.controller));
+    for _ in 0..2 {
+        persist(&Hook::named(names::EVENT_LOOK_AGAIN));
+    }
+    let options = node.machine.read(names::OPTIONS_FILE);
+    let bag = node.model.app_bag(&relation, &node.app);
+    (node, options, bag)
+}
+
+/// Tells the story again and again with one failure in it, each time a little later, until none comes any more. All end the same.
+fn always_ends_the_same(harm: impl Fn(&Node, usize), spared: impl Fn(&Node) -> bool) {
+    let (calm, options, bag) = story(|_| {});
+    for at in 0.. {
+        let (node, options_after, bag_after) = story(|node| harm(node, at));
+        if spared(&node) {
+            assert!(at > 15, "only {at} failures");
+            return;
+        }
+        assert_eq!((&options_after, &bag_after), (&options, &bag), "failure {at}");
+        assert_eq!(node.model.status(&node.unit), calm.model.status(&calm.unit), "failure {at}");
+        assert!(node.machine.is_running(names::SERVICE), "failure {at}");
+        let done = node.hook(&Hook::named("update-status"));
+        assert!(done.writes().is_empty(), "failure {at}: {done:#?}");
+    }
+}
+
+#[test]
+fn a_program_that_fails_anywhere_changes_nothing_about_the_end() {
+    always_ends_the_same(|node, at| node.machine.fail_after(at), |node| node.machine.spare());
+}
+
+#[test]
+fn a_hook_tool_that_fails_anywhere_changes_nothing_about_the_end() {
+    always_ends_the_same(|node, at| node.model.fail_after(at), |node| node.model.spare());
 }

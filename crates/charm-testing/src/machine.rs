@@ -35,6 +35,8 @@ struct State {
     units: BTreeMap<String, Unit>,
     next_pid: u32,
     slurm: Slurm,
+    /// How many programs start before one fails.
+    until_failure: Option<usize>,
 }
 
 impl FakeMachine {
@@ -96,6 +98,16 @@ impl FakeMachine {
         self.programs.state().slurm.silent = !answer;
     }
 
+    /// Has the program after the next `count` ones fail, without any effect. Tells nothing about why.
+    pub fn fail_after(&self, count: usize) {
+        self.programs.state().until_failure = Some(count);
+    }
+
+    /// Tells whether a failure that was ordered has not come yet, and takes the order back.
+    pub fn spare(&self) -> bool {
+        self.programs.state().until_failure.take().is_some()
+    }
+
     /// Has the next reconfigure refuse, with this line in the journal.
     pub fn refuse_next_configuration(&self, journal: &str) {
         self.programs.state().slurm.refusal = Some(journal.to_owned());
@@ -137,6 +149,13 @@ impl CommandRunner for Programs {
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut state = self.state();
         state.calls.push(format!("{program} {}", words.join(" ")));
+        match state.until_failure {
+            Some(0) => {
+                state.until_failure = None;
+                return Some(fails(1, "made to fail\n"));
+            }
+            left => state.until_failure = left.map(|left| left - 1),
+        }
         match program {
             "apt-get" => Some(self.apt_get(&words)),
             "apt-mark" => Some(self.apt_mark(&words)),

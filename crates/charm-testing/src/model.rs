@@ -270,6 +270,16 @@ impl Model {
         unit.map(|unit| unit.ports.iter().cloned().collect()).unwrap_or_default()
     }
 
+    /// Has the hook tool after the next `count` ones fail, without any effect.
+    pub fn fail_after(&self, count: usize) {
+        self.state().until_failure = Some(count);
+    }
+
+    /// Tells whether a failure that was ordered has not come yet, and takes the order back.
+    pub fn spare(&self) -> bool {
+        self.state().until_failure.take().is_some()
+    }
+
     /// Dispatches a hook or an action on a unit: `run` is the charm. What it wrote counts only if it ends with 0.
     pub fn dispatch(
         &self,

@@ -211,6 +211,16 @@ fn a_reconfigure_is_accepted_refused_or_not_known() {
 }
 
 #[test]
+fn a_client_that_broke_refuses_nothing() {
+    for script in ["kill -9 $$", "echo 'scontrol: symbol lookup error: undefined symbol' >&2; exit 127", "exit 1"] {
+        let sandbox = Sandbox::new();
+        sandbox.program("scontrol", script);
+        let outcome = scontrol::reconfigure(&sandbox.machine(), STATE);
+        assert!(matches!(outcome, Reconfigure::Unknown { .. }), "{script}: {outcome:?}");
+    }
+}
+
+#[test]
 fn slurmctld_is_left_alone_while_its_store_cannot_be_written() {
     let sandbox = answering("", "", 0);
     let outcome = scontrol::reconfigure(&sandbox.machine(), "/etc/passwd");

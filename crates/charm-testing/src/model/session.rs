@@ -53,7 +53,9 @@ impl Session {
     pub(super) fn end(&self, succeeded: bool) -> Dispatched {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if succeeded {
-            *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = inner.draft.clone();
+            let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+            inner.draft.until_failure = shared.until_failure;
+            *shared = inner.draft.clone();
         }
         inner.done.succeeded = succeeded;
         let empty =
@@ -71,10 +73,23 @@ impl Session {
         }
     }
 
+    /// Tells whether this call is the one that a test wants to fail.
+    fn fails(&self) -> bool {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let fails = shared.until_failure == Some(0);
+        shared.until_failure = shared.until_failure.and_then(|left| left.checked_sub(1));
+        fails
+    }
+
     fn answer(&self, call: &Call<'_>) -> Answer {
+        // A log that cannot be written stops no charm, so failing it would show nothing.
+        let fails = call.tool != "juju-log" && self.fails();
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *inner;
         inner.done.calls.push(call.command_line());
+        if fails {
+            return refused("made to fail");
+        }
         let arguments = Arguments::of(call);
         match call.tool {
             "status-set" => {

@@ -11,6 +11,8 @@ pub(super) struct State {
     pub(super) apps: BTreeMap<AppName, App>,
     pub(super) relations: BTreeMap<u64, Relation>,
     pub(super) secrets: BTreeMap<String, Secret>,
+    /// How many hook tools are answered before one fails.
+    pub(super) until_failure: Option<usize>,
     next_relation: u64,
     next_secret: u64,
 }

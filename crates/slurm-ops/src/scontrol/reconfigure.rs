@@ -71,6 +71,10 @@ pub fn reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Reco
     if could_not_ask(&output) {
         return Reconfigure::Unknown { why: output.complaint().to_owned() };
     }
+    // A client that was killed or is broken says nothing about the files.
+    if !output.stderr.contains("slurm_reconfigure error") {
+        return Reconfigure::Unknown { why: format!("scontrol exited with {}: {}", output.code, output.complaint()) };
+    }
     // The client only ever says "Unspecified error"; the successor that failed to start wrote the reason to the journal.
     Reconfigure::Refused { reason: journal_complaint(machine, began).unwrap_or_else(|| output.complaint().to_owned()) }
 }
