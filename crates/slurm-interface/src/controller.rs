@@ -1,6 +1,7 @@
 //! What the controller tells its compute nodes: where the controllers are, and where the key is to be had.
 
 use crate::databag::{Databag, DecodeError, dumps, json, string};
+use crate::received::{BagError, Generation, Received};
 use crate::secret::SecretUri;
 use serde_json::{Value, json};
 use slurm_conf::ControllerAddress;
@@ -13,6 +14,8 @@ const JWT_KEY: &str = "jwt_key";
 const JWT_SECRET_ID: &str = "jwt_secret_id";
 const SLURM_CONFIG: &str = "slurmconfig";
 const CLUSTER_INFO: &str = "cluster_info";
+/// Keys that the charms before April 2026 wrote beside those of the specification.
+const PADDING: [&str; 4] = [AUTH_KEY, JWT_KEY, "jwt_key_id", "nhc_args"];
 
 /// Application bag of slurmctld on the `slurmd` interface, written by its leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +63,25 @@ impl ControllerData {
         };
         let controllers = controllers(bag)?;
         Ok((!controllers.is_empty()).then_some(Self { auth_secret, controllers }))
+    }
+
+    /// Reads the bag of `sender`, and tells which generation wrote it.
+    pub fn receive(sender: &str, bag: &Databag) -> Result<Received<Self>, BagError> {
+        let data = Self::decode(bag).map_err(|error| error.sent_by(sender))?;
+        Ok(Received { data, generation: Self::generation(bag) })
+    }
+
+    /// Tells which generation wrote the bag, as far as it shows.
+    pub fn generation(bag: &Databag) -> Option<Generation> {
+        let filled = |key: &str| bag.get(key).is_some_and(|text| !matches!(text.as_str(), "" | "\"\"" | "null"));
+        if bag.contains_key(AUTH_SECRET_ID) {
+            Some(Generation::Current)
+        } else if bag.contains_key(AUTH_KEY_ID) {
+            let padded = PADDING.iter().any(|key| bag.contains_key(*key));
+            Some(if padded { Generation::Previous } else { Generation::Specification })
+        } else {
+            filled(CLUSTER_INFO).then_some(Generation::Static)
+        }
     }
 }
 

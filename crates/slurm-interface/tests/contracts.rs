@@ -1,7 +1,9 @@
 //! Holds the contracts in `interfaces/` to the code: every example is decoded, and schemas name the keys that are written.
 
 use serde_json::Value;
-use slurm_interface::{ComputeData, ControllerData, Databag, DecodeError, PeerApp, PeerUnit};
+use slurm_interface::{
+    ComputeData, ControllerData, Databag, DecodeError, Generation, MountRequest, MountState, PeerApp, PeerUnit,
+};
 use std::collections::BTreeSet;
 
 macro_rules! contract {
@@ -33,6 +35,8 @@ fn our_own_examples_are_read_and_written_alike() {
     check_own!(ComputeData, "slurmd/examples/compute-every-kind-of-option.json");
     check_own!(PeerApp, "slurmctld-peer/examples/application.json");
     check_own!(PeerUnit, "slurmctld-peer/examples/unit.json");
+    check_own!(MountRequest, "mount_info/examples/request.json");
+    check_own!(MountState, "mount_info/examples/client-mounted.json");
 }
 
 #[test]
@@ -56,6 +60,7 @@ fn examples_of_other_writers_are_read() {
 fn examples_of_what_is_not_ready_and_what_is_too_old_are_told_apart() {
     let not_ready = bag(contract!("slurmd/examples/controller-not-ready.json"));
     assert_eq!(ControllerData::decode(&not_ready), Ok(None));
+    assert_eq!(MountState::decode(&bag(contract!("mount_info/examples/client-not-ready.json"))), Ok(None));
     let old_controller = bag(contract!("slurmd/examples/controller-static-nodes.json"));
     assert!(matches!(ControllerData::decode(&old_controller), Err(DecodeError::Obsolete { key: "cluster_info", .. })));
     let old_compute = bag(contract!("slurmd/examples/compute-static-nodes.json"));
@@ -80,6 +85,8 @@ fn schemas_name_exactly_the_keys_that_are_written() {
     check_schema(contract!("slurmd/schema.json"), "provider", ComputeData::KEYS);
     check_schema(contract!("slurmctld-peer/schema.json"), "application", PeerApp::KEYS);
     check_schema(contract!("slurmctld-peer/schema.json"), "unit", PeerUnit::KEYS);
+    check_schema(contract!("mount_info/schema.json"), "requirer", MountRequest::KEYS);
+    check_schema(contract!("mount_info/schema.json"), "provider", MountState::KEYS);
 }
 
 #[test]
@@ -91,4 +98,31 @@ fn the_schema_names_every_partition_option() {
         slurm_conf::PartitionOption::all().iter().map(|option| option.name.to_ascii_lowercase()).collect();
     known.extend(["partitionname".to_owned(), "nodes".to_owned()]);
     assert_eq!(described, known);
+}
+
+#[test]
+fn the_generation_of_a_writer_is_told() {
+    for (text, expected) in [
+        (contract!("slurmd/examples/controller.json"), Some(Generation::Current)),
+        (contract!("slurmd/examples/controller-python.json"), Some(Generation::Current)),
+        (contract!("slurmd/examples/controller-python-before-2026-04.json"), Some(Generation::Previous)),
+        (contract!("slurmd/examples/controller-specification.json"), Some(Generation::Specification)),
+        ("{}", None),
+    ] {
+        let received = ControllerData::receive("slurmctld", &bag(text)).unwrap();
+        assert_eq!(received.generation, expected, "{text}");
+    }
+    for (text, expected) in [
+        (contract!("slurmd/examples/compute.json"), Some(Generation::Specification)),
+        (contract!("slurmd/examples/compute-python.json"), Some(Generation::Current)),
+        (r#"{"partitionconfig": "{\"partitionname\": \"compute\"}"}"#, Some(Generation::Early)),
+        (r#"{"egress-subnets": "10.0.0.1/32"}"#, None),
+    ] {
+        let received = ComputeData::receive("compute", &bag(text)).unwrap();
+        assert_eq!(received.generation, expected, "{text}");
+    }
+    let old = bag(contract!("slurmd/examples/compute-static-nodes.json"));
+    assert_eq!(ComputeData::generation(&old), Some(Generation::Static));
+    let error = ComputeData::receive("batch", &old).unwrap_err();
+    assert!(error.to_string().starts_with("batch: databag key `partition`: "), "{error}");
 }
