@@ -1,0 +1,226 @@
+//! Hostile values: each is refused with a message of one line, wherever it comes in, and nothing of it reaches a file.
+
+use serde_json::{Value, json};
+use slurm_conf::{
+    CgroupConf, ClusterName, ControllerAddress, Gres, GresConf, HostList, HostName, Node, NodeName, NodeSet,
+    Parameters, Partition, PartitionName, SlurmConf,
+};
+use std::fmt::Display;
+
+/// Values that no line of a configuration file may get as part of a value.
+fn unwritable() -> Vec<String> {
+    let mut values: Vec<String> = [
+        "x\nSlurmUser=root",
+        "x\rSlurmUser=root",
+        "x\r\nNodeName=evil",
+        "x\n",
+        "\nx",
+        "x\u{2028}y",
+        "x\u{2029}y",
+        "x\u{85}y",
+        "x\u{b}y",
+        "x\u{c}y",
+        "x\0y",
+        "\0",
+        "x\u{1b}[31my",
+        "x\u{7f}",
+        "x\u{9b}y",
+        "x\ty",
+        "x\"",
+        "\"x",
+        "x\" SlurmUser=\"root",
+        "x\"y\"z",
+        "x#y",
+        "# x",
+        "x\\",
+        "x\\\nSlurmUser=root",
+        "x\\#y",
+        "\\",
+        "Include /etc/shadow\n",
+        "x\nInclude /etc/shadow",
+        "x\u{8}\u{8}y",
+        "x\u{0}\nNodeName=a",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    // What is left of bytes that are no UTF-8 after somebody replaced them is text, but not in a name.
+    values.push(String::from_utf8_lossy(b"x\xff\xfe\n").into_owned());
+    values.push(format!("{}\n", "x".repeat(1 << 16)));
+    values
+}
+
+/// Texts that may be a value somewhere, but never a name.
+fn unnameable() -> Vec<String> {
+    let mut values: Vec<String> = [
+        "",
+        " ",
+        ".",
+        "..",
+        "../../etc/passwd",
+        "/etc/passwd",
+        "a/b",
+        "a b",
+        "a=b",
+        "a,b",
+        "a;b",
+        "a&b",
+        "a|b",
+        "$(id)",
+        "`id`",
+        "a'b",
+        "a[1-9]",
+        "a]",
+        "a(b)",
+        "a*",
+        "a?",
+        "~",
+        "-a",
+        "--help",
+        "%s%n",
+        "DEFAULT",
+        "default",
+        "ALL",
+        "ä",
+        "a\u{202e}b",
+        "a\u{feff}",
+        "\u{fffd}",
+        "NodeName=x",
+        "Include x",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    values.push("x".repeat(1 << 16));
+    values
+}
+
+#[track_caller]
+fn check<Made, Problem: Display>(value: &str, made: Result<Made, Problem>) {
+    match made {
+        Ok(_) => panic!("{value:?} was taken"),
+        Err(problem) => {
+            let text = problem.to_string();
+            assert!(!text.chars().any(char::is_control), "{text:?}");
+            assert!(!text.is_empty() && text.chars().count() < 1_000, "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn names_are_words_only() {
+    for value in unwritable().iter().chain(&unnameable()) {
+        check(value, PartitionName::new(value.as_str()));
+        check(value, NodeName::new(value.as_str()));
+        check(value, NodeSet::new(value, "compute"));
+        check(value, NodeSet::new("compute", value));
+        check(value, Partition::from_config(value, ""));
+        check(value, Partition::from_json(&json!({"partitionname": value})));
+        check(value, NodeSet::from_json(&json!({"nodeset": value, "feature": value})));
+        // `default` is a fair name of a host, a cluster or an application: it means something only among nodes and partitions.
+        if !value.eq_ignore_ascii_case("DEFAULT") && value != "ALL" {
+            check(value, NodeName::from_unit(&format!("{value}/0")));
+            check(value, ClusterName::new(value.as_str()));
+            check(value, HostName::new(value.as_str()));
+            check(value, value.parse::<ControllerAddress>());
+            check(value, format!("{value}:6817").parse::<ControllerAddress>());
+        }
+    }
+}
+
+#[test]
+fn setters_take_no_value_that_leaves_its_line() {
+    for value in unwritable() {
+        let mut conf = SlurmConf::parse("ClusterName=lab\n").unwrap();
+        check(&value, conf.set("MailProg", &value));
+        check(&value, conf.set(&value, "x"));
+        assert_eq!(conf.render(), "ClusterName=lab\n");
+
+        let mut cgroup = CgroupConf::new();
+        check(&value, cgroup.set("CgroupMountpoint", &value));
+        let mut gres = GresConf::new();
+        check(&value, gres.set_autodetect(&value));
+        assert_eq!((cgroup.render(), gres.render()), (String::new(), String::new()));
+
+        let mut partition = Partition::from_config("compute", "").unwrap();
+        let mut node = Node::new();
+        for key in ["QOS", "AllowGroups", "MaxTime", "State", "TRESBillingWeights", "Default", "MaxNodes", "Alternate"]
+        {
+            check(&value, partition.set(key, &value));
+            let mut record = json!({"partitionname": "compute"});
+            record[key.to_ascii_lowercase()] = Value::from(value.as_str());
+            check(&value, Partition::from_json(&record));
+        }
+        for key in ["Reason", "Feature", "Gres", "CPUs", "NodeAddr", "State"] {
+            check(&value, node.set(key, &value));
+            check(&value, Node::from_json(&json!({key: value.as_str()})));
+        }
+        assert_eq!((partition.options().count(), node.is_empty()), (0, true));
+    }
+}
+
+#[test]
+fn an_operators_line_cannot_bring_a_second_one() {
+    for value in unwritable() {
+        // A line end, a tab or a comment behind everything is trimmed or harmless in text of several lines; the rest has to go.
+        let partition = Partition::from_config("compute", &format!("QOS={value} State=UP"));
+        if let Ok(partition) = partition {
+            let mut conf = SlurmConf::new();
+            conf.set_partition(&partition, &partition.nodeset());
+            assert_eq!(conf.render().lines().count(), 2, "{value:?} gave {:?}", conf.render());
+            assert!(partition.options().all(|(option, _)| matches!(option.name, "QOS" | "State")), "{value:?}");
+        }
+        if let Ok(node) = Node::from_config(&format!("Reason={value} Weight=1")) {
+            assert_eq!(node.render().lines().count(), 1, "{value:?}");
+        }
+        assert!(
+            Gres::from_config(&format!("Name=gpu Type={value} File=/dev/null")).is_err() || !value.contains('\n'),
+            "{value:?}"
+        );
+    }
+}
+
+#[test]
+fn parameters_bring_only_plain_keys_that_are_not_owned() {
+    for text in [
+        "SlurmUser=root",
+        "slurmuser=root",
+        "\"SlurmUser\"=root",
+        "KillWait=3\nSlurmUser=root",
+        "KillWait=3 SlurmUser=root",
+        "KillWait=3 \\\nSlurmUser=root",
+        "Slurm\\User=root",
+        "Slurm\\\nUser=root",
+        "KillWait=3\r\nSlurmUser=root",
+        "SLURMUSER = root",
+        "SlurmUser+=root",
+        "Include /etc/shadow",
+        "include\t/etc/shadow",
+        "Incl\\ude /etc/shadow",
+        "Include=/etc/shadow",
+        "NodeName=evil",
+        "PartitionName=evil",
+        "NodeSet=evil Feature=x",
+        "DownNodes=x",
+        "FrontendName=x",
+        "SlurmctldHost=evil",
+        "KillWait=3\0",
+        "MailProg=a\u{7}",
+        "MailProg=\"a",
+        "MailProg=a\"b",
+        "MailProg=a\\#b",
+    ] {
+        check(text, Parameters::parse(text, &["SlurmUser"]));
+    }
+}
+
+#[test]
+fn host_lists_hold_names_only() {
+    for value in unwritable() {
+        check(&value, value.parse::<HostList>());
+        check(&value, HostList::compress([value.as_str()]));
+    }
+    for value in
+        ["../x", "a/b", "a b", "$(id)", "a;b", "n[1-2", "n[1-99999999999]", "n[1-9][1-9][1-9][1-9][1-9]", "[[1]]"]
+    {
+        check(value, value.parse::<HostList>());
+    }
+}
