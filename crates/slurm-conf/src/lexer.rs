@@ -38,16 +38,16 @@ pub(crate) struct Pair {
 }
 
 impl Line {
-    /// Gives the line an end, which the last one of a file may lack.
+    /// Gives the line an end, so that another one can follow it.
     ///
-    /// A backslash before the end of the file continues nothing; with a line end behind it, it would swallow the next line, so it
-    /// gets an empty line to continue with.
+    /// The last line of a file may lack its line end. It may also end in a backslash that continues nothing yet and would swallow
+    /// the line that follows; it gets an empty one to continue with.
     pub(crate) fn end(&mut self) {
         if !self.raw.ends_with('\n') {
             self.raw.push('\n');
-            if is_continued(&self.raw) {
-                self.raw.push('\n');
-            }
+        }
+        if is_continued(&self.raw) {
+            self.raw.push('\n');
         }
     }
 

@@ -34,16 +34,14 @@ fn file() -> impl Strategy<Value = String> {
         "NodeSet=[p-s] Feature=[p-s]\n",
         "PartitionName=[p-s] Nodes=[p-s] MaxTime=[1-9]\n",
     ];
-    (prop::collection::vec(line, 0..20), any::<bool>()).prop_map(|(lines, ended)| {
-        let text = lines.concat();
-        if ended { text } else { text.trim_end_matches('\n').to_owned() }
-    })
+    let end = prop::sample::select(vec!["", "E=1", "E=1 \\", "E=1 \\\n", "E=1 \\ # x\n"]);
+    (prop::collection::vec(line, 0..20), end).prop_map(|(lines, end)| lines.concat() + end)
 }
 
-/// The lines of a text that do not mention any of `words`, without their ends.
+/// The lines of a text that are not blank and do not mention any of `words`, without their ends.
 fn other_lines<'text>(text: &'text str, words: &[&str]) -> Vec<&'text str> {
     let lines = text.lines().map(|line| line.trim_end_matches('\r'));
-    lines.filter(|line| !words.iter().any(|word| line.contains(word))).collect()
+    lines.filter(|line| !line.is_empty() && !words.iter().any(|word| line.contains(word))).collect()
 }
 
 proptest! {

@@ -248,3 +248,18 @@ fn ten_thousand_partitions_are_built_edited_and_removed() {
     }
     assert_eq!(again.render(), "ClusterName=lab\n");
 }
+
+#[test]
+fn a_backslash_at_the_end_of_the_file_swallows_no_new_line() {
+    for text in ["KillWait=30 \\", "KillWait=30 \\\n", "KillWait=30 \\  # why\n", "\\\n"] {
+        let mut conf = SlurmConf::parse(text).unwrap();
+        conf.set_partition(&partition("q", ""), &NodeSet::new("q", "q").unwrap());
+        conf.set("MinJobAge", "5").unwrap();
+        let rendered = conf.render();
+        let read = SlurmConf::parse(&rendered).unwrap();
+        assert!(rendered.starts_with(text), "{rendered:?}");
+        assert!(rendered.contains("\nNodeSet=q ") && rendered.contains("\nMinJobAge=5\n"), "{rendered:?}");
+        assert_eq!((read.get("MinJobAge"), read.nodeset("q").is_some()), (Some("5"), true), "{rendered:?}");
+        assert!(read.living().all(|line| line.pairs().len() < 2 || plain_count(line) == 0), "{rendered:?}");
+    }
+}
