@@ -37,9 +37,14 @@ impl Network {
     /// Makes the namespace and, in it, bridge `br0` with `gateway`/24.
     pub(crate) fn create(&self, gateway: Ipv4Addr) -> Result<()> {
         add_namespace(&self.name)?;
+        // Without one of its own a bridge takes the lowest address of its ports, and another one when that port goes: machines
+        // would then talk to an address that nobody has until they learn better.
+        let hardware = hardware_address(gateway);
         let made = ip_batch(
             &self.name,
-            &format!("link set lo up\nlink add br0 type bridge\naddress add {gateway}/24 dev br0\nlink set br0 up\n"),
+            &format!(
+                "link set lo up\nlink add br0 address {hardware} type bridge\naddress add {gateway}/24 dev br0\nlink set br0 up\n"
+            ),
         );
         if made.is_err() {
             delete_namespace(&self.name).ok();
@@ -65,9 +70,7 @@ impl Network {
 /// Gives the machine a namespace of its own with a configured `eth0`, whose other end is a port of the model's bridge.
 pub(super) fn connect(spec: &Spec) -> Result<()> {
     add_namespace(&spec.name)?;
-    let [_, a, b, c] = spec.address.octets();
-    // The same hardware address at every boot: neighbours need not learn a new one after a power cycle.
-    let hardware = format!("00:16:3e:{a:02x}:{b:02x}:{c:02x}");
+    let hardware = hardware_address(spec.address);
     let Spec { name, network, address, gateway, .. } = spec;
     ip_batch(
         network,
@@ -81,6 +84,12 @@ pub(super) fn connect(spec: &Spec) -> Result<()> {
             "link set lo up\naddress add {address}/24 dev eth0\nlink set eth0 up\nroute add default via {gateway}\n"
         ),
     )
+}
+
+/// The same hardware address at every boot: neighbours need not learn a new one after a power cycle.
+fn hardware_address(address: Ipv4Addr) -> String {
+    let [_, a, b, c] = address.octets();
+    format!("00:16:3e:{a:02x}:{b:02x}:{c:02x}")
 }
 
 /// Pulls or plugs the machine's cable at the bridge.
