@@ -3,6 +3,27 @@
 //! [`SlurmConf`] keeps every byte of the file that it read. An edit rewrites its own lines and no others, so comments, order,
 //! letter case and continuation lines of an administrator survive.
 //!
+//! ```
+//! use slurm_conf::{Partition, SlurmConf};
+//!
+//! let mut conf = SlurmConf::parse("ClusterName=lab # ours\nSlurmctldHost=c1\n")?;
+//! let partition = Partition::from_config("compute", "maxtime=60 state=up")?;
+//! assert!(conf.set_partition(&partition, &partition.nodeset()));
+//! assert_eq!(conf.render(), "\
+//! ClusterName=lab # ours
+//! SlurmctldHost=c1
+//! NodeSet=compute Feature=compute
+//! PartitionName=compute Nodes=compute MaxTime=60 State=UP
+//! ");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`GresConf`] and [`CgroupConf`] are the same for the files beside it, [`Parameters`] what an operator adds to them, [`HostList`]
+//! many names in one word.
+//!
+//! The installed Slurm is the judge of what is valid. [`SlurmConf::check`] and the tables behind it exist for messages: line, key,
+//! value, what is expected, the nearest known key. A plain key that they do not know is a doubt, never an error.
+//!
 //! This crate is pure: it opens no file, starts no process, reads no clock. Text that comes from outside passes a checked
 //! constructor ([`PartitionName`], [`HostName`], [`Partition::from_config`] …) before it can reach a line of a file; there is no
 //! way to smuggle a line break, a comment, a second key or a quote through one of them.
