@@ -10,7 +10,7 @@ use std::fmt;
 const KEYS: &[Setting] = &[
     key("AllowedRAMSpace", SettingKind::Percent),
     key("AllowedSwapSpace", SettingKind::Percent),
-    // Without effect since 24.05, and still read.
+    // Both daemons still start with it.
     key("CgroupAutomount", SettingKind::Text),
     key("CgroupMountpoint", SettingKind::Text),
     key("CgroupPlugin", SettingKind::Text),
