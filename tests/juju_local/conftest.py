@@ -2,6 +2,7 @@
 
 With `RUN_ALL=1` the tests marked `slow` run too: those that wait for a lease or a time limit of Juju's to run out.
 """
+import contextlib
 import os
 import pathlib
 
@@ -46,11 +47,13 @@ def new_lab(request):
         return labs[-1]
 
     yield make
-    for one in labs:
-        if one.exists:
-            if request.session.testsfailed > failed_before:
-                show(one)
-            one.destroy()
+    with contextlib.ExitStack() as rest:
+        # One that cannot be destroyed must not keep the others alive.
+        for one in labs:
+            if one.exists:
+                rest.callback(one.destroy)
+                if request.session.testsfailed > failed_before:
+                    show(one)
 
 
 def show(one):
