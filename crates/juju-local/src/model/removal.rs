@@ -233,7 +233,6 @@ impl Model {
             .values()
             .filter(|relation| relation.life != Life::Alive && relation.unit_bags.is_empty())
             .filter(|relation| relation.emptied.is_none_or(|since| since.plus_millis(FIRST_JOB_MILLIS) <= now))
-            .filter(|relation| !self.is_being_torn_down(relation.id))
             .map(|relation| relation.id)
             .collect();
         for id in &done {
@@ -243,12 +242,6 @@ impl Model {
         for unit in self.units.values_mut() {
             unit.uniter.relations.retain(|id, _| !done.contains(id));
         }
-    }
-
-    /// A unit that has entered the relation and not run its relation-broken yet holds the record, as long as it has a bag in it.
-    fn is_being_torn_down(&self, id: u32) -> bool {
-        let in_scope = |relation: &super::Relation| !relation.unit_bags.is_empty();
-        self.relations.get(&id).is_some_and(in_scope)
     }
 
     fn delete_applications(&mut self) {
