@@ -23,7 +23,7 @@ test *arguments:
 tidy:
     cargo xtask tidy
 
-# Measure (nothing yet)
+# Measure juju-local beside its goals, and write docs/bench/
 bench:
     cargo xtask bench
 
