@@ -321,7 +321,16 @@ fn cluster_name(seen: &Observed) -> Option<ClusterName> {
 }
 
 fn controller_data(seen: &Observed, uri: &SecretUri) -> ControllerData {
-    ControllerData { auth_secret: uri.clone(), controllers: vec![ControllerAddress::new(seen.machine.host.clone())] }
+    ControllerData {
+        auth_secret: uri.clone(),
+        controllers: vec![ControllerAddress::new(seen.machine.host.clone())],
+        slurm_version: seen.machine.version.as_deref().map(release),
+    }
+}
+
+/// Returns the numbers of a package's version, without what a distribution adds to them.
+fn release(version: &str) -> String {
+    version.split(|character: char| !character.is_ascii_digit() && character != '.').next().unwrap_or_default().to_owned()
 }
 
 /// Returns the partitions of the configuration that slurmctld runs with.

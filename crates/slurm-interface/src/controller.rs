@@ -13,6 +13,7 @@ const CONTROLLERS: &str = "controllers";
 const JWT_KEY: &str = "jwt_key";
 const JWT_SECRET_ID: &str = "jwt_secret_id";
 const SLURM_CONFIG: &str = "slurmconfig";
+const SLURM_VERSION: &str = "slurm_version";
 const CLUSTER_INFO: &str = "cluster_info";
 /// Keys that the charms before April 2026 wrote beside those of the specification.
 const PADDING: [&str; 4] = [AUTH_KEY, JWT_KEY, "jwt_key_id", "nhc_args"];
@@ -24,12 +25,14 @@ pub struct ControllerData {
     pub auth_secret: SecretUri,
     /// The controllers: the primary first, then the backups in the order of failover. Never empty.
     pub controllers: Vec<ControllerAddress>,
+    /// The version of Slurm that the controllers run, such as `24.11.5`; `None` if the controller's charm does not say.
+    pub slurm_version: Option<String>,
 }
 
 impl ControllerData {
     /// Every key that `encode` writes.
     pub const KEYS: &'static [&'static str] =
-        &[AUTH_KEY, AUTH_KEY_ID, AUTH_SECRET_ID, CONTROLLERS, JWT_KEY, JWT_SECRET_ID, SLURM_CONFIG];
+        &[AUTH_KEY, AUTH_KEY_ID, AUTH_SECRET_ID, CONTROLLERS, JWT_KEY, JWT_SECRET_ID, SLURM_VERSION, SLURM_CONFIG];
 
     /// Returns the bag.
     ///
@@ -45,6 +48,7 @@ impl ControllerData {
             (JWT_KEY, json!("")),
             (JWT_SECRET_ID, json!("")),
             (SLURM_CONFIG, json!({})),
+            (SLURM_VERSION, json!(self.slurm_version.as_deref().unwrap_or_default())),
         ];
         members.into_iter().map(|(key, value)| (key.to_owned(), dumps(&value))).collect()
     }
@@ -61,8 +65,8 @@ impl ControllerData {
                 Ok(None)
             };
         };
-        let controllers = controllers(bag)?;
-        Ok((!controllers.is_empty()).then_some(Self { auth_secret, controllers }))
+        let (controllers, slurm_version) = (controllers(bag)?, slurm_version(bag)?);
+        Ok((!controllers.is_empty()).then_some(Self { auth_secret, controllers, slurm_version }))
     }
 
     /// Reads the bag of `sender`, and tells which generation wrote it.
@@ -116,6 +120,16 @@ fn controllers(bag: &Databag) -> Result<Vec<ControllerAddress>, DecodeError> {
     Ok(addresses)
 }
 
+/// Numbers and dots, nothing else: the text is compared and shown.
+fn slurm_version(bag: &Databag) -> Result<Option<String>, DecodeError> {
+    let Some(text) = string(bag, SLURM_VERSION)? else { return Ok(None) };
+    let number = |part: &str| matches!(part.len(), 1..=4) && part.bytes().all(|byte| byte.is_ascii_digit());
+    match text.split('.').all(number) && (2..=3).contains(&text.split('.').count()) {
+        true => Ok(Some(text)),
+        false => Err(DecodeError::malformed(SLURM_VERSION, &text, "not a version as in `24.11.5`")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +144,7 @@ mod tests {
         ControllerData {
             auth_secret: SecretUri::new(URI).unwrap(),
             controllers: vec!["c1:6817".parse().unwrap(), "c2:6817".parse().unwrap()],
+            slurm_version: Some("24.11.5".to_owned()),
         }
     }
 
@@ -142,6 +157,7 @@ mod tests {
             ("controllers", "[\"c1:6817\", \"c2:6817\"]"),
             ("jwt_key", "\"\""),
             ("jwt_secret_id", "\"\""),
+            ("slurm_version", "\"24.11.5\""),
             ("slurmconfig", "{}"),
         ]);
         assert_eq!(sample().encode(), expected);
@@ -158,10 +174,18 @@ mod tests {
             ("nhc_args", "\"\""),
             ("slurmconfig", "{}"),
         ]);
-        assert_eq!(ControllerData::decode(&before), Ok(Some(sample())));
+        let unsaid = ControllerData { slurm_version: None, ..sample() };
+        assert_eq!(ControllerData::decode(&before), Ok(Some(unsaid.clone())));
         let specification =
             bag(&[("auth_key_id", "\"secret:d3k2v5nmp25c762q3bvg\""), ("controllers", "[\"c1\", \"c2\"]")]);
-        assert_eq!(ControllerData::decode(&specification), Ok(Some(sample())));
+        assert_eq!(ControllerData::decode(&specification), Ok(Some(unsaid)));
+    }
+
+    #[test]
+    fn a_version_that_is_not_known_is_written_as_not_set() {
+        let unsaid = ControllerData { slurm_version: None, ..sample() };
+        assert_eq!(unsaid.encode()["slurm_version"], "\"\"");
+        assert_eq!(ControllerData::decode(&unsaid.encode()), Ok(Some(unsaid)));
     }
 
     #[test]
@@ -188,6 +212,10 @@ mod tests {
             ("controllers", "[\"c1:6817\\nSlurmctldHost=x\"]"),
             ("controllers", "[\"c1:6817,c2\"]"),
             ("controllers", "[\"c1\", \"c1:6817\"]"),
+            ("slurm_version", "24.11.5"),
+            ("slurm_version", "\"24.11.5; rm\""),
+            ("slurm_version", "\"24\""),
+            ("slurm_version", "[24, 11]"),
             ("auth_secret_id", "secret:raw"),
             ("auth_secret_id", "\"not a secret\""),
             ("auth_secret_id", "[]"),

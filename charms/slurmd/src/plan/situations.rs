@@ -13,6 +13,7 @@ fn data(hosts: &[&str]) -> ControllerData {
     ControllerData {
         auth_secret: SecretUri::new("secret:d3k2v5nmp25c762q3bvg").unwrap(),
         controllers: hosts.iter().map(|host| format!("{host}:6817").parse().unwrap()).collect(),
+        slurm_version: None,
     }
 }
 
