@@ -190,8 +190,8 @@ mod tests {
 
     #[test]
     fn a_bad_option_is_named_with_value_and_key_whatever_else_is() {
-        let seen = Observed::joined().with_partition_config("MaxTim=60");
-        assert_eq!(shown(&seen), "blocked: option partition-config `MaxTim=60`: unknown option `MaxTim`");
+        let seen = Observed::joined().with_partition_config("Hidden=2");
+        assert_eq!(shown(&seen), "blocked: option partition-config `Hidden=2`: value `2` of Hidden: expected YES or NO");
     }
 
     #[test]

@@ -62,14 +62,6 @@ pub enum OptionError {
         /// What would have been right.
         expected: &'static str,
     },
-    /// Slurm has no such option.
-    #[error("unknown option `{key}`")]
-    Unknown {
-        /// The option as it was written.
-        key: String,
-        /// A known option that may have been meant.
-        nearest: Option<&'static str>,
-    },
     /// The option exists but is not for the operator to set.
     #[error("option `{key}` is set by the charm")]
     Reserved {
@@ -101,21 +93,6 @@ pub enum OptionError {
         /// What would have been right.
         expected: &'static str,
     },
-}
-
-impl OptionError {
-    /// Returns what may help whoever wrote the option; stands behind the message, not in it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Unknown { nearest, .. } => nearest.map(|option| format!("the nearest known option is `{option}`")),
-            Self::Syntax { .. }
-            | Self::Reserved { .. }
-            | Self::Duplicate { .. }
-            | Self::Value { .. }
-            | Self::Name(_)
-            | Self::Json { .. } => None,
-        }
-    }
 }
 
 /// Returns `text` fit for a message: control characters escaped, at most 80 characters.

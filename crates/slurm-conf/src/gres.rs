@@ -2,9 +2,10 @@
 
 use crate::error::{OptionError, ParseError, excerpt};
 use crate::lexer::{self, Line};
-use crate::nearest::nearest;
 use crate::partition::option_pairs;
 use crate::text::{push_pair, value_problem};
+use crate::unknown::{UnknownKey, unknown_key, unknown_value};
+use std::borrow::Cow;
 use std::fmt;
 
 const AUTODETECT: &str = "AutoDetect";
@@ -22,25 +23,32 @@ const KEYS: &[&str] =
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gres {
-    options: Vec<(&'static str, String)>,
+    options: Vec<(Cow<'static, str>, String)>,
 }
 
 impl Gres {
-    /// Reads `Key=Value …`. Every key has to be known, none may come twice, and `Name` or `AutoDetect` has to be there.
+    /// Reads `Key=Value …`. No key may come twice, and `Name` or `AutoDetect` has to be there. A key that this crate does not know
+    /// is taken as free text, since the installed Slurm may know it: see [`Gres::unknown`].
     pub fn from_config(text: &str) -> Result<Self, OptionError> {
-        let mut options: Vec<(&'static str, String)> = Vec::new();
+        let mut options: Vec<(Cow<'static, str>, String)> = Vec::new();
         for (key, value) in option_pairs(text)? {
-            let Some(known) = KEYS.iter().copied().find(|known| known.eq_ignore_ascii_case(&key)) else {
-                let nearest = nearest(&key, KEYS.iter().copied());
-                return Err(OptionError::Unknown { key: excerpt(&key), nearest });
+            let name = match canonical(&key) {
+                Some(known) => {
+                    check(known, &value)?;
+                    Cow::Borrowed(known)
+                }
+                None => {
+                    let name = unknown_key(&key)?;
+                    unknown_value(&name, &value, false)?;
+                    Cow::Owned(name)
+                }
             };
-            if options.iter().any(|(other, _)| *other == known) {
+            if options.iter().any(|(other, _)| *other == name) {
                 return Err(OptionError::Duplicate { key });
             }
-            check(known, &value)?;
-            options.push((known, value));
+            options.push((name, value));
         }
-        let named = options.iter().any(|(key, _)| matches!(*key, "Name" | AUTODETECT));
+        let named = options.iter().any(|(key, _)| matches!(&**key, "Name" | AUTODETECT));
         let expected = "`Name=…` or `AutoDetect=…`";
         if named { Ok(Self { options }) } else { Err(OptionError::Syntax { found: excerpt(text), expected }) }
     }
@@ -52,7 +60,13 @@ impl Gres {
 
     /// Returns keys and values in order.
     pub fn options(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.options.iter().map(|(key, value)| (*key, value.as_str()))
+        self.options.iter().map(|(key, value)| (&**key, value.as_str()))
+    }
+
+    /// Returns the keys that are not known here, each with the known one that is nearest to it.
+    pub fn unknown(&self) -> impl Iterator<Item = UnknownKey<'_>> {
+        let unknown = self.options.iter().filter(|(key, _)| canonical(key).is_none());
+        unknown.map(|(key, value)| UnknownKey::new(key, value, KEYS.iter().copied()))
     }
 }
 
@@ -67,6 +81,10 @@ impl fmt::Display for Gres {
         }
         formatter.write_str(&line)
     }
+}
+
+fn canonical(key: &str) -> Option<&'static str> {
+    KEYS.iter().copied().find(|known| known.eq_ignore_ascii_case(key))
 }
 
 fn check(key: &str, value: &str) -> Result<(), OptionError> {
@@ -124,7 +142,7 @@ impl GresConf {
         if self.autodetect() == Some(method) {
             return Ok(false);
         }
-        let wanted = Gres { options: vec![(AUTODETECT, method.to_owned())] };
+        let wanted = Gres { options: vec![(Cow::Borrowed(AUTODETECT), method.to_owned())] };
         check(AUTODETECT, method)?;
         match self.lines.iter().rposition(is_autodetect) {
             Some(position) => {
@@ -211,7 +229,9 @@ mod tests {
         for text in [
             "File=/dev/nvidia0",
             "Name=gpu Name=gpu",
-            "Name=gpu Files=/dev/x",
+            "Name=gpu PartitionName=x",
+            "Name=gpu New=\"a b\"",
+            "Name=gpu New=1 new=2",
             "Name=gpu File=dev/x",
             "Name=gpu Count=x",
             "Name=gpu Count=2KK",
@@ -223,7 +243,13 @@ mod tests {
             assert!(Gres::from_config(text).is_err(), "{text:?}");
         }
         assert!(GresConf::new().set_autodetect("nvml\nName=x").is_err());
-        let error = Gres::from_config("Name=gpu Typ=x").unwrap_err();
-        assert_eq!(error.hint().as_deref(), Some("the nearest known option is `Type`"));
+    }
+
+    #[test]
+    fn a_key_of_a_newer_slurm_is_kept() {
+        let gres = Gres::from_config("Name=gpu Typ=x").unwrap();
+        assert_eq!(gres.to_string(), "Name=gpu typ=x");
+        let found: Vec<_> = gres.unknown().map(|unknown| (unknown.key, unknown.nearest)).collect();
+        assert_eq!(found, [("typ", Some("Type"))]);
     }
 }

@@ -51,6 +51,7 @@ mod partition_option;
 mod record;
 mod setting;
 mod text;
+mod unknown;
 
 pub use address::{ControllerAddress, SLURMCTLD_PORT};
 pub use cgroup::CgroupConf;
@@ -67,3 +68,4 @@ pub use partition::Partition;
 pub use partition_option::{OptionKind, OptionValue, PartitionOption};
 pub use record::{Record, RecordKind};
 pub use setting::{Setting, SettingKind};
+pub use unknown::UnknownKey;

@@ -6,6 +6,8 @@ use crate::nearest::nearest;
 use crate::partition::option_pairs;
 use crate::setting::is_number;
 use crate::text::{push_pair, value_problem};
+use crate::unknown::{UnknownKey, unknown_key, unknown_value};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Every key that slurmd of 24.11 or 26.05 accepts in `--conf`.
@@ -65,7 +67,8 @@ const ALIASES: &[(&str, &str)] = &[("Features", "Feature"), ("Procs", "CPUs")];
 /// Description of a node, fit for slurmd's `--conf`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Node {
-    options: Vec<(&'static str, String)>,
+    /// Keys as this crate writes them; one that no table has is in lower case.
+    options: Vec<(Cow<'static, str>, String)>,
 }
 
 impl Node {
@@ -91,13 +94,11 @@ impl Node {
         Ok(node)
     }
 
-    /// Reads `Key=Value …` as an operator writes it. Every key has to be one that slurmd knows, and none may come twice.
+    /// Reads `Key=Value …` as an operator writes it. `NodeName` is refused, and a key that comes twice. A key that this crate does
+    /// not know is taken as free text, since the installed slurmd may know it: see [`Node::unknown`].
     pub fn from_config(text: &str) -> Result<Self, OptionError> {
         let mut node = Self::new();
         for (key, value) in option_pairs(text)? {
-            if key.eq_ignore_ascii_case("NodeName") {
-                return Err(OptionError::Reserved { key });
-            }
             if node.get(&key).is_some() {
                 return Err(OptionError::Duplicate { key });
             }
@@ -108,13 +109,19 @@ impl Node {
 
     /// Returns the value of a key, in any letter case.
     pub fn get(&self, key: &str) -> Option<&str> {
-        let wanted = canonical(key)?;
-        self.options.iter().find(|(known, _)| *known == wanted).map(|(_, value)| value.as_str())
+        let wanted = canonical(key).unwrap_or(key);
+        self.options.iter().find(|(known, _)| known.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.as_str())
     }
 
     /// Returns keys and values in order.
     pub fn options(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.options.iter().map(|(key, value)| (*key, value.as_str()))
+        self.options.iter().map(|(key, value)| (&**key, value.as_str()))
+    }
+
+    /// Returns the keys that are not known here, each with the known one that is nearest to it.
+    pub fn unknown(&self) -> impl Iterator<Item = UnknownKey<'_>> {
+        let unknown = self.options.iter().filter(|(key, _)| canonical(key).is_none());
+        unknown.map(|(key, value)| UnknownKey::new(key, value, KEYS.iter().copied()))
     }
 
     /// Tells whether nothing is said about the node.
@@ -124,8 +131,12 @@ impl Node {
 
     /// Sets one key, in place if it is there already.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), OptionError> {
-        let key =
-            canonical(key).ok_or_else(|| OptionError::Unknown { key: excerpt(key), nearest: Self::nearest(key) })?;
+        let Some(key) = canonical(key) else {
+            let key = unknown_key(key)?;
+            unknown_value(&key, value, false)?;
+            self.put(Cow::Owned(key), value);
+            return Ok(());
+        };
         let refused = |expected: String| OptionError::Value { key: key.to_owned(), value: excerpt(value), expected };
         if value_problem(value).is_some() || value.contains('\'') {
             return Err(refused("one line without quotes, `#` and backslash".to_owned()));
@@ -145,15 +156,19 @@ impl Node {
         }
         // Slurm wants the sockets either in all or per board.
         match key {
-            "Sockets" => self.options.retain(|(known, _)| !matches!(*known, "SocketsPerBoard" | "Boards")),
+            "Sockets" => self.options.retain(|(known, _)| !matches!(&**known, "SocketsPerBoard" | "Boards")),
             "SocketsPerBoard" => self.options.retain(|(known, _)| *known != "Sockets"),
             _ => {}
         }
+        self.put(Cow::Borrowed(key), value);
+        Ok(())
+    }
+
+    fn put(&mut self, key: Cow<'static, str>, value: &str) {
         match self.options.iter_mut().find(|(known, _)| *known == key) {
             Some((_, slot)) => *slot = value.to_owned(),
             None => self.options.push((key, value.to_owned())),
         }
-        Ok(())
     }
 
     /// Returns a key as this crate writes it.
@@ -181,9 +196,8 @@ impl Node {
 
     /// Takes a key away.
     pub fn unset(&mut self, key: &str) {
-        if let Some(unwanted) = canonical(key) {
-            self.options.retain(|(known, _)| *known != unwanted);
-        }
+        let unwanted = canonical(key).unwrap_or(key);
+        self.options.retain(|(known, _)| !known.eq_ignore_ascii_case(unwanted));
     }
 
     /// Takes over every key of `other`.
@@ -201,10 +215,7 @@ impl Node {
             return;
         }
         let features = if present.is_empty() { feature.to_string() } else { format!("{present},{feature}") };
-        match self.options.iter_mut().find(|(known, _)| *known == "Feature") {
-            Some((_, slot)) => *slot = features,
-            None => self.options.push(("Feature", features)),
-        }
+        self.put(Cow::Borrowed("Feature"), &features);
     }
 
     /// Returns the text for `--conf`.
@@ -265,6 +276,21 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_a_newer_slurm_goes_all_the_way() {
+        let node = Node::from_config("Wieght=3 CPUs=2 NewKey=a:1").unwrap();
+        assert_eq!(node.render(), "wieght=3 CPUs=2 newkey=a:1");
+        assert_eq!(Node::from_config(&node.render()).unwrap(), node);
+        assert_eq!(Node::from_json(&node.to_json()).unwrap(), node);
+        let found: Vec<_> = node.unknown().map(|unknown| (unknown.key, unknown.nearest)).collect();
+        assert_eq!(found, [("wieght", Some("Weight")), ("newkey", None)]);
+        let mut merged = Node::from_detected(DETECTED).unwrap();
+        merged.merge(&node);
+        assert_eq!(merged.get("NEWKEY"), Some("a:1"));
+        merged.unset("NewKey");
+        assert_eq!(merged.get("newkey"), None);
+    }
+
+    #[test]
     fn sockets_replace_boards_and_back() {
         let mut node = Node::from_detected(DETECTED).unwrap();
         node.set("Sockets", "2").unwrap();
@@ -281,8 +307,10 @@ mod tests {
             "Reason=\"a",
             "Reason=a\nWeight=1",
             "Weight=1 # x",
-            "Bogus=3",
             "NodeName=x",
+            "PartitionName=x",
+            "New=\"a b\"",
+            "New=1 NEW=2",
             "Weight=1 weight=2",
             "Weight=-1",
             "CPUs=0",

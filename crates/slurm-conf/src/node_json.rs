@@ -104,7 +104,10 @@ mod tests {
             json!({"features": [["a"]]}),
             json!({"reason": "a\nNodeName=b"}),
             json!({"nodeaddr": "a CPUs=9"}),
-            json!({"bogus": 1}),
+            json!({"bogus": {"a": 1}}),
+            json!({"bogus": "a CPUs=9"}),
+            json!({"bo gus": 1}),
+            json!({"partitionname": "a"}),
         ] {
             assert!(Node::from_json(&value).is_err(), "{value}");
         }

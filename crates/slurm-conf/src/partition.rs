@@ -4,8 +4,9 @@ use crate::error::{OptionError, excerpt};
 use crate::lexer::{self, Content};
 use crate::name::PartitionName;
 use crate::nodeset::NodeSet;
-use crate::partition_option::{OptionValue, PartitionOption};
+use crate::partition_option::{OptionValue, PartitionOption, json_text};
 use crate::record::{Record, RecordKind};
+use crate::unknown::{UnknownKey, unknown_key, unknown_value};
 use serde_json::{Map, Value};
 
 const NAME_KEY: &str = "partitionname";
@@ -17,25 +18,24 @@ pub struct Partition {
     name: PartitionName,
     /// In the order in which the operator wrote them.
     options: Vec<(PartitionOption, OptionValue)>,
+    /// Keys that no table has, in lower case, with their text.
+    others: Vec<(String, String)>,
 }
 
 impl Partition {
     /// Returns a partition with Slurm's defaults.
     pub fn new(name: PartitionName) -> Self {
-        Self { name, options: Vec::new() }
+        Self { name, options: Vec::new(), others: Vec::new() }
     }
 
     /// Reads the operator's options, one line of `Key=Value`, for the partition of `application`. Keys may have any letter case.
     ///
-    /// `PartitionName` and `Nodes` are refused: they follow from the application.
+    /// `PartitionName` and `Nodes` are refused: they follow from the application. A key that this crate does not know is taken as
+    /// free text, since the installed Slurm may know it: see [`Partition::unknown`].
     pub fn from_config(application: &str, text: &str) -> Result<Self, OptionError> {
         let mut partition = Self::new(PartitionName::new(application)?);
         for (key, value) in option_pairs(text)? {
-            if key.eq_ignore_ascii_case(NAME_KEY) || key.eq_ignore_ascii_case(NODES_KEY) {
-                return Err(OptionError::Reserved { key });
-            }
-            let option = PartitionOption::find_or_refuse(&key)?;
-            if partition.get(option.name).is_some() {
+            if partition.has(&key) {
                 return Err(OptionError::Duplicate { key });
             }
             partition.set(&key, &value)?;
@@ -67,21 +67,26 @@ impl Partition {
                         return Err(refused(format!("[\"{name}\"]")));
                     }
                 }
-                _ => {
-                    let option = PartitionOption::find_or_refuse(key)?;
-                    let value = option.value_from_json(value).map_err(refused)?;
-                    partition.put(*option, value);
-                }
+                _ => match PartitionOption::find(key) {
+                    Some(option) => partition.put(*option, option.value_from_json(value).map_err(refused)?),
+                    None => {
+                        let text = json_text(value).ok_or_else(|| refused("a text, a number or a list".to_owned()))?;
+                        partition.set(key, &text)?;
+                    }
+                },
             }
         }
         Ok(partition)
     }
 
-    /// Returns the JSON form: options in order, then `partitionname` and `nodes`.
+    /// Returns the JSON form: options in order, those that are not known here as text, then `partitionname` and `nodes`.
     pub fn to_json(&self) -> Value {
         let mut members = Map::new();
         for (option, value) in &self.options {
             members.insert(option.name.to_ascii_lowercase(), option.value_to_json(value));
+        }
+        for (key, value) in &self.others {
+            members.insert(key.clone(), Value::from(value.as_str()));
         }
         members.insert(NAME_KEY.to_owned(), Value::from(self.name.as_str()));
         members.insert(NODES_KEY.to_owned(), Value::from(vec![self.name.as_str()]));
@@ -98,12 +103,18 @@ impl Partition {
         NodeSet::of(&self.name)
     }
 
-    /// Returns the options in order.
+    /// Returns the known options in order.
     pub fn options(&self) -> impl Iterator<Item = (&PartitionOption, &OptionValue)> {
         self.options.iter().map(|(option, value)| (option, value))
     }
 
-    /// Returns the value of an option, by name in any letter case.
+    /// Returns the keys that are not known here, each with the known one that is nearest to it.
+    pub fn unknown(&self) -> impl Iterator<Item = UnknownKey<'_>> {
+        let known = || PartitionOption::all().iter().map(|option| option.name);
+        self.others.iter().map(move |(key, value)| UnknownKey::new(key, value, known()))
+    }
+
+    /// Returns the value of a known option, by name in any letter case.
     pub fn get(&self, name: &str) -> Option<&OptionValue> {
         let wanted = PartitionOption::find(name)?;
         self.options.iter().find(|(option, _)| option == wanted).map(|(_, value)| value)
@@ -111,7 +122,9 @@ impl Partition {
 
     /// Sets one option from slurm.conf text, in place if it is there already.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), OptionError> {
-        let option = PartitionOption::find_or_refuse(key)?;
+        let Some(option) = PartitionOption::find(key) else {
+            return self.set_unknown(key, value);
+        };
         let checked = option.value_from_text(value).map_err(|expected| OptionError::Value {
             key: option.name.to_owned(),
             value: excerpt(value),
@@ -126,6 +139,24 @@ impl Partition {
         if let Some(unwanted) = PartitionOption::find(key) {
             self.options.retain(|(option, _)| option != unwanted);
         }
+        self.others.retain(|(other, _)| !other.eq_ignore_ascii_case(key));
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.get(key).is_some() || self.others.iter().any(|(other, _)| other.eq_ignore_ascii_case(key))
+    }
+
+    fn set_unknown(&mut self, key: &str, value: &str) -> Result<(), OptionError> {
+        if key.eq_ignore_ascii_case(NAME_KEY) || key.eq_ignore_ascii_case(NODES_KEY) {
+            return Err(OptionError::Reserved { key: key.to_owned() });
+        }
+        let key = unknown_key(key)?;
+        unknown_value(&key, value, true)?;
+        match self.others.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, slot)) => *slot = value.to_owned(),
+            None => self.others.push((key, value.to_owned())),
+        }
+        Ok(())
     }
 
     fn put(&mut self, option: PartitionOption, value: OptionValue) {
@@ -136,11 +167,12 @@ impl Partition {
     }
 
     /// Returns the pairs of the slurm.conf line, name first.
-    pub(crate) fn pairs(&self, nodeset: &NodeSet) -> Vec<(&'static str, String)> {
+    pub(crate) fn pairs(&self, nodeset: &NodeSet) -> Vec<(&str, String)> {
         let identity = [("PartitionName", self.name.to_string()), ("Nodes", nodeset.name().to_string())];
         identity
             .into_iter()
             .chain(self.options.iter().map(|(option, value)| (option.name, option.value_to_text(value))))
+            .chain(self.others.iter().map(|(key, value)| (key.as_str(), value.clone())))
             .collect()
     }
 }
@@ -238,7 +270,10 @@ mod tests {
             "Include /etc/passwd",
             "QOS=a\u{7}",
             "MaxTime=1 MaxTime=2",
-            "Nonsense=1",
+            "NodeName=evil",
+            "MaxTime=1 NodeSet=x",
+            "New=1 new=2",
+            "New=\" \"",
             "Nodes=ALL",
             "partitionname=other",
         ] {
@@ -251,9 +286,44 @@ mod tests {
     fn a_refusal_names_option_value_and_form() {
         let error = Partition::from_config("compute", "MaxTime=zzz").unwrap_err();
         assert!(error.to_string().starts_with("value `zzz` of MaxTime: expected minutes"), "{error}");
-        let error = Partition::from_config("compute", "MaxTim=1").unwrap_err();
-        assert_eq!(error.to_string(), "unknown option `MaxTim`");
-        assert_eq!(error.hint().as_deref(), Some("the nearest known option is `MaxTime`"));
+    }
+
+    #[test]
+    fn a_key_of_a_newer_slurm_goes_all_the_way() {
+        let text = "MaxTim=60 State=UP NewKey=cpu=1,mem=2 Other=\"a b\"";
+        let partition = Partition::from_config("compute", text).unwrap();
+        let json = json!({
+            "state": "up", "maxtim": "60", "newkey": "cpu=1,mem=2", "other": "a b",
+            "partitionname": "compute", "nodes": ["compute"],
+        });
+        assert_eq!(partition.to_json(), json);
+        assert_eq!(Partition::from_json(&json).unwrap(), partition);
+        let mut conf = crate::SlurmConf::new();
+        conf.set_partition(&partition, &partition.nodeset());
+        let line = "PartitionName=compute Nodes=compute State=UP maxtim=60 newkey=cpu=1,mem=2 other=\"a b\"\n";
+        assert!(conf.render().ends_with(line), "{}", conf.render());
+        assert_eq!(
+            Partition::try_from(conf.partition("compute").unwrap()).unwrap(),
+            partition,
+            "the line is read back"
+        );
+        assert!(!conf.set_partition(&partition, &partition.nodeset()), "the same again changes nothing");
+    }
+
+    #[test]
+    fn an_unknown_key_has_its_nearest_known_one() {
+        let partition = Partition::from_config("compute", "MaxTim=1 Quality=best").unwrap();
+        let found: Vec<_> = partition.unknown().map(|unknown| (unknown.key, unknown.value, unknown.nearest)).collect();
+        assert_eq!(found, [("maxtim", "1", Some("MaxTime")), ("quality", "best", None)]);
+    }
+
+    #[test]
+    fn an_unknown_key_of_foreign_json_is_text() {
+        let foreign = json!({"partitionname": "compute", "surprise": 1, "list": ["a", 2], "flag": true});
+        let partition = Partition::from_json(&foreign).unwrap();
+        assert_eq!(partition.to_json()["surprise"], "1");
+        assert_eq!(partition.to_json()["list"], "a,2");
+        assert_eq!(partition.to_json()["flag"], "yes");
     }
 
     #[test]
@@ -266,7 +336,12 @@ mod tests {
             json!({"partitionname": "compute", "nodes": "ALL"}),
             json!({"partitionname": "compute", "qos": "x\nNodeName=evil"}),
             json!({"partitionname": "compute", "maxtime": [1]}),
-            json!({"partitionname": "compute", "surprise": 1}),
+            json!({"partitionname": "compute", "surprise": null}),
+            json!({"partitionname": "compute", "surprise": {"a": 1}}),
+            json!({"partitionname": "compute", "surprise": "a\nNodeName=evil"}),
+            json!({"partitionname": "compute", "sur prise": "a"}),
+            json!({"partitionname": "compute", "nodename": "a"}),
+            json!({"partitionname": "compute", "PartitionName": "a"}),
         ] {
             assert!(Partition::from_json(&value).is_err(), "{value}");
         }

@@ -4,8 +4,7 @@
 //! Every option of Slurm 24.11 to 26.05 is here. A value is normalised when it is read, so that equal settings are equal values
 //! whatever the operator's spelling was.
 
-use crate::error::{OptionError, excerpt};
-use crate::nearest::nearest;
+use crate::error::excerpt;
 use crate::text::value_problem;
 use serde_json::{Map, Number, Value};
 
@@ -126,14 +125,6 @@ impl PartitionOption {
         OPTIONS.iter().find(|option| option.name.eq_ignore_ascii_case(name))
     }
 
-    /// Finds an option, or says which one may have been meant.
-    pub(crate) fn find_or_refuse(name: &str) -> Result<&'static PartitionOption, OptionError> {
-        Self::find(name).ok_or_else(|| OptionError::Unknown {
-            key: excerpt(name),
-            nearest: nearest(name, OPTIONS.iter().map(|option| option.name)),
-        })
-    }
-
     /// Returns every option, by name.
     pub fn all() -> &'static [PartitionOption] {
         OPTIONS
@@ -209,12 +200,8 @@ impl PartitionOption {
 
     /// Reads a value from JSON. Strings are read as slurm.conf text, so both the normal form and a tolerant one pass.
     pub(crate) fn value_from_json(&self, value: &Value) -> Result<OptionValue, String> {
-        let words = |items: &[Value]| -> Option<String> {
-            let words: Option<Vec<String>> = items.iter().map(scalar_text).collect();
-            words.map(|words| words.join(","))
-        };
         let text = match (value, self.kind) {
-            (Value::Array(items), OptionKind::List | OptionKind::WordList(_)) => words(items),
+            (Value::Array(_), OptionKind::List | OptionKind::WordList(_)) => json_text(value),
             (Value::Object(members), OptionKind::Weights) => {
                 let pairs: Option<Vec<String>> = members
                     .iter()
@@ -285,6 +272,14 @@ impl PartitionOption {
 
 fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns a word, a number or a list of them as slurm.conf text.
+pub(crate) fn json_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Array(items) => items.iter().map(scalar_text).collect::<Option<Vec<_>>>().map(|words| words.join(",")),
+        scalar => scalar_text(scalar),
+    }
 }
 
 fn scalar_text(value: &Value) -> Option<String> {

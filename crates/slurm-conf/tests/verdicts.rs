@@ -11,8 +11,13 @@ const TABLE: &str = include_str!("verdicts/table.jsonl");
 /// What the recorder puts before a candidate that is not whole, as far as it matters here.
 const BASE: &str = "ClusterName=lab\nSlurmctldHost=c1(127.0.0.1)\nNodeSet=compute Feature=compute\n";
 
-fn judge(good: bool) -> &'static str {
-    if good { "good" } else { "bad" }
+/// The verdict on a record: in doubt if it was read but has keys that are not known here.
+fn judge_record<Record, Problem>(read: Result<Record, Problem>, unknown: impl Fn(&Record) -> usize) -> &'static str {
+    match read {
+        Err(_) => "bad",
+        Ok(record) if unknown(&record) == 0 => "good",
+        Ok(_) => "doubtful",
+    }
 }
 
 fn verdict_on_slurm_conf(text: &str) -> &'static str {
@@ -37,7 +42,8 @@ fn verdict_on_gres_conf(text: &str) -> &'static str {
         let pairs: Vec<String> = entry.iter().map(|(key, value)| format!("{key}={value}")).collect();
         Gres::from_config(&pairs.join(" "))
     });
-    judge(lines.into_iter().all(|line| line.is_ok()))
+    let verdicts: Vec<&str> = lines.map(|line| judge_record(line, |gres| gres.unknown().count())).collect();
+    ["bad", "doubtful"].into_iter().find(|verdict| verdicts.contains(verdict)).unwrap_or("good")
 }
 
 fn verdict_on_cgroup_conf(text: &str) -> &'static str {
@@ -53,8 +59,8 @@ fn our_verdict(case: &Value) -> &'static str {
     match case["file"].as_str().expect("file") {
         "slurm.conf" if case["whole"] == true => verdict_on_slurm_conf(text),
         "slurm.conf" => verdict_on_slurm_conf(&format!("{BASE}{text}")),
-        "partition" => judge(Partition::from_config("p", text).is_ok()),
-        "node" => judge(Node::from_config(text).is_ok()),
+        "partition" => judge_record(Partition::from_config("p", text), |partition| partition.unknown().count()),
+        "node" => judge_record(Node::from_config(text), |node| node.unknown().count()),
         "gres.conf" => verdict_on_gres_conf(text),
         "cgroup.conf" => verdict_on_cgroup_conf(text),
         other => panic!("unknown kind of file {other}"),

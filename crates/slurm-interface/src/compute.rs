@@ -150,8 +150,8 @@ mod tests {
                 "databag key `partition`: `a\\nNodeName=b` is not",
             ),
             (
-                &[("partition", r#"{"partitionname": "a", "bogus": 1}"#)],
-                "databag key `partition`: unknown option `bogus`",
+                &[("partition", r#"{"partitionname": "a", "bogus": "1\nNodeName=b"}"#)],
+                "databag key `partition`: value `1\\nNodeName=b` of bogus",
             ),
             (
                 &[("partition", r#"{"partitionname": "a"}"#), ("nodeset", r#"{"nodeset": "b", "feature": "b"}"#)],

@@ -72,7 +72,7 @@ fn only_the_leader_publishes() {
 
 #[test]
 fn a_partition_that_cannot_be_used_is_not_published_and_stops_nothing() {
-    let seen = Observed::joined().with_partition_config("MaxTim=60");
+    let seen = Observed::joined().with_partition_config("MaxTime=soon");
     check(seen, &[]);
 }
 

@@ -222,7 +222,8 @@ fn a_record_behind_plain_keys_can_be_edited_and_removed() {
 
 #[test]
 fn partitions_are_read_back() {
-    let conf = SlurmConf::parse("PartitionName=a Nodes=x,y MaxTime=60 default=yes\nPartitionName=b Bogus=1\n").unwrap();
+    let conf =
+        SlurmConf::parse("PartitionName=a Nodes=x,y MaxTime=60 default=yes\nPartitionName=b MaxTime=zzz\n").unwrap();
     assert_eq!(conf.partitions().map(|record| record.name()).collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!(Partition::try_from(conf.partition("a").unwrap()), Ok(partition("a", "MaxTime=60 Default=YES")));
     assert!(Partition::try_from(conf.partition("b").unwrap()).is_err());
