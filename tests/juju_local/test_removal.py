@@ -206,12 +206,13 @@ def test_the_two_lines_tell_charms_different_things(lab, release, probe):
         assert started == ["install", "crew-relation-created", "config-changed", "start"]
 
 
-def test_only_the_older_line_has_settings_of_the_leader(lab, release, request):
+def test_only_the_older_line_has_settings_of_the_leader(lab, release):
     if release == "4.0":
         with pytest.raises(jubilant.TaskError):
             lab.tool("other/0", "leader-get")
         return
-    request.applymarker(pytest.mark.xfail(strict=True, reason="leader-get and leader-set of 3.6 are not there yet"))
     lab.tool("other/0", "leader-set colour=red")
     lab.await_begin("other/1", "leader-settings-changed", count=2)
     assert lab.tool("other/1", "leader-get colour").strip() == "red"
+    refused = lab.juju.exec("leader-set colour=blue || true", unit="other/1")
+    assert "cannot write leadership settings: cannot write settings: not the leader" in refused.stderr

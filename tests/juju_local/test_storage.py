@@ -1,6 +1,7 @@
 """Storage of type filesystem: where it is, how many of it, and what survives."""
 import json
 
+import jubilant
 import pytest
 
 import charms
@@ -11,6 +12,7 @@ STORAGE = {
     "anywhere": {"type": "filesystem"},
     "several": {"type": "filesystem", "location": "/srv/several", "multiple": {"range": "2-"}},
     "optional": {"type": "filesystem", "multiple": {"range": "0-3"}},
+    "spare": {"type": "filesystem", "location": "/srv/spare", "multiple": {"range": "0-1"}},
 }
 
 
@@ -78,19 +80,41 @@ def test_what_is_in_it_survives_a_power_loss(lab):
     assert lab.hooks("keeper/0").count("one-storage-attached") == 1
 
 
-@pytest.mark.xfail(strict=True, reason="juju-local does not look at the count of --storage yet")
 def test_more_of_it_can_be_asked_for_when_deploying(lab, charm):
     lab.juju.deploy(charm, "more", storage={"several": "3", "optional": "1"})
     lab.settle(more=1)
-    assert names(storage_of(lab, "more/0")) == ["anywhere", "one", "optional", "several", "several", "several"]
+    asked = ["anywhere", "one", "optional", "several", "several", "several"]
+    assert names(storage_of(lab, "more/0")) == asked
+    # It is the application's, and so holds for units that come later.
+    lab.juju.add_unit("more")
+    lab.settle(more=2)
+    assert names(storage_of(lab, "more/1")) == asked
 
 
-@pytest.mark.xfail(strict=True, reason="juju-local refuses storage-add also where the charm declares the storage")
+def test_a_number_that_the_charm_does_not_want_is_refused(lab, charm):
+    for directive, why in (("several=1", "less than the charm minimum of 2"), ("one=2", "greater than the charm maximum of 1")):
+        with pytest.raises(jubilant.CLIError) as refused:
+            lab.juju.cli("deploy", str(charm), "refused", "--storage", directive)
+        assert why in refused.value.stderr
+
+
 def test_a_charm_can_add_to_it(lab):
-    lab.poke("keeper/0", "storage-add optional")
+    # In the hook that tells of it the directory is there already.
+    lab.leave_script("keeper/0", "spare-storage-attached", "state-set found=$(ls -d $JUJU_STORAGE_LOCATION)")
+    lab.poke("keeper/0", "storage-add optional spare")
     lab.await_begin("keeper/0", "optional-storage-attached")
     lab.settle(keeper=1)
-    assert names(storage_of(lab, "keeper/0")) == ["anywhere", "one", "optional", "several", "several"]
+    found = storage_of(lab, "keeper/0")
+    assert names(found) == ["anywhere", "one", "optional", "several", "several", "spare"]
+    # Only one of it is allowed, so that it is where the charm wants it.
+    assert lab.tool("keeper/0", "state-get found").strip() == "/srv/spare"
+
+
+def test_a_charm_cannot_add_more_than_it_declares(lab):
+    with pytest.raises(jubilant.TaskError) as refused:
+        lab.poke("keeper/0", "storage-add spare")
+    assert refused.value.task.message == "committing requested changes failed"
+    assert len(storage_of(lab, "keeper/0")) == 6
 
 
 def test_a_leaver_detaches_it_first(lab):
@@ -101,4 +125,4 @@ def test_a_leaver_detaches_it_first(lab):
     left = [event.hook for event in lab.logged("more/0") if event.phase == "end"]
     detached = [hook for hook in left if hook.endswith("-storage-detaching")]
     assert len(detached) == attached
-    assert left[-attached - 2 :] == [*detached, "stop", "remove"]
+    assert left[-attached - 3 :] == [*detached, "crew-relation-departed", "stop", "remove"]

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
                 ExitCode::from(2)
             }
         },
-        tool if tools::NAMES.contains(&tool) => agent::tool_main(tool, arguments),
+        tool if tools::is_tool(tool) => agent::tool_main(tool, arguments),
         _ => local::main(&arguments),
     }
 }

@@ -9,6 +9,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::charm::Directives;
+use crate::model::Force;
 use crate::names::UnitName;
 use crate::tools;
 
@@ -22,6 +24,8 @@ pub enum ToAgent {
         unit: UnitName,
         url: String,
         archive: String,
+        /// Names of the hook tools it may call.
+        tools: Vec<String>,
     },
     /// Makes the directory of a storage.
     Storage {
@@ -238,20 +242,20 @@ pub enum Request {
     },
     RemoveUnit {
         units: Vec<String>,
-        force: bool,
+        force: Force,
     },
     RemoveApplication {
         applications: Vec<String>,
-        force: bool,
+        force: Force,
     },
     /// One word: a relation's number; two: endpoints.
     RemoveRelation {
         words: Vec<String>,
-        force: bool,
+        force: Force,
     },
     RemoveMachine {
         machines: Vec<String>,
-        force: bool,
+        force: Force,
     },
     Refresh {
         application: String,
@@ -336,9 +340,9 @@ pub struct Deploy {
     pub config: Vec<(String, String)>,
     pub constraints: BTreeMap<String, String>,
     pub trust: bool,
-    /// `--resource` and `--storage` as given: `name=…`.
+    /// `--resource` as given: `name=…`.
     pub resources: Vec<String>,
-    pub storage: Vec<String>,
+    pub storage: Directives,
 }
 
 /// Why a request was not carried out, for the client to print behind `ERROR`.

@@ -9,9 +9,8 @@ use base64::Engine as _;
 
 use crate::names::UnitName;
 use crate::paths::inside;
-use crate::tools;
 
-pub fn deploy(machine: &str, unit: &UnitName, url: &str, archive: &str) -> anyhow::Result<()> {
+pub fn deploy(machine: &str, unit: &UnitName, url: &str, archive: &str, tools: &[String]) -> anyhow::Result<()> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(archive).context("the charm arrived damaged")?;
     let directory = inside::unit(unit);
     let state = format!("{directory}/state");
@@ -21,13 +20,13 @@ pub fn deploy(machine: &str, unit: &UnitName, url: &str, archive: &str) -> anyho
     fs::set_permissions(&conf, fs::Permissions::from_mode(0o600))?;
     let manifest = format!("{state}/manifest");
     crate::charm::unpack(&bytes, url, Path::new(&inside::charm(unit)), Path::new(&manifest))?;
-    link_tools(machine, unit)
+    link_tools(machine, unit, tools)
 }
 
-fn link_tools(machine: &str, unit: &UnitName) -> anyhow::Result<()> {
+fn link_tools(machine: &str, unit: &UnitName, names: &[String]) -> anyhow::Result<()> {
     let directory = inside::tools(unit);
     fs::create_dir_all(&directory)?;
-    for name in tools::NAMES {
+    for name in names {
         let link = format!("{directory}/{name}");
         if fs::symlink_metadata(&link).is_err() {
             symlink(inside::program(machine), &link).with_context(|| format!("linking {link}"))?;

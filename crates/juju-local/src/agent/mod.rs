@@ -147,8 +147,9 @@ fn serve(stream: TcpStream, conf: &AgentConf) -> anyhow::Result<()> {
     while let Some(message) = receive::<ToAgent>(&mut reader)? {
         match message {
             ToAgent::Hosts(hosts) => hosts::write(&hosts).context("writing the names of machines")?,
-            ToAgent::Deploy { unit, url, archive } => {
-                let error = charm::deploy(&conf.machine, &unit, &url, &archive).err().map(|error| format!("{error:#}"));
+            ToAgent::Deploy { unit, url, archive, tools } => {
+                let done = charm::deploy(&conf.machine, &unit, &url, &archive, &tools);
+                let error = done.err().map(|error| format!("{error:#}"));
                 if error.is_none() {
                     sockets::listen_for_commands(&connection, &unit);
                 }

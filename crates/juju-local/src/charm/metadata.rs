@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::storage::{StorageDefinition, parse_storage};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     Provider,
@@ -24,29 +26,6 @@ pub struct Endpoint {
     pub scope: Scope,
     /// `juju-info`: its side of a relation runs no hooks.
     pub implicit: bool,
-}
-
-/// Storage of type filesystem that a charm asks for.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct StorageDefinition {
-    pub name: String,
-    pub location: String,
-    pub read_only: bool,
-    /// How many a unit gets when it is made.
-    pub count: u32,
-    /// Whether a unit may have several; each then has a directory of its own below the location.
-    pub multiple: bool,
-}
-
-impl StorageDefinition {
-    /// Where an instance is on the machine: where the charm wants its only one, else in a directory named after it.
-    pub fn location_of(&self, id: &str) -> String {
-        match (self.location.as_str(), self.multiple) {
-            ("", _) => format!("/var/lib/juju/storage/{id}"),
-            (location, true) => format!("{}/{id}", location.trim_end_matches('/')),
-            (location, false) => location.to_owned(),
-        }
-    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -84,30 +63,6 @@ pub fn parse_metadata(text: &str) -> Result<Metadata, String> {
     }
     let storage = parse_storage(&value)?;
     Ok(Metadata { name, subordinate, storage, endpoints })
-}
-
-fn parse_storage(value: &Value) -> Result<Vec<StorageDefinition>, String> {
-    let mut storage = Vec::new();
-    for (name, body) in value.get("storage").and_then(Value::as_object).into_iter().flatten() {
-        let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        match text("type").as_str() {
-            "filesystem" => {}
-            "block" => return Err(format!("metadata: storage \"{name}\": juju-local has no storage of type block")),
-            other => return Err(format!("metadata: storage.{name}.type: unexpected value \"{other}\"")),
-        }
-        let range = body.get("multiple").and_then(|multiple| multiple.get("range"));
-        let range = range.map(|range| range.as_str().map_or_else(|| range.to_string(), str::to_owned));
-        let least =
-            range.as_ref().and_then(|text| text.split(['-', '+']).next().and_then(|number| number.parse().ok()));
-        storage.push(StorageDefinition {
-            name: name.clone(),
-            location: text("location"),
-            read_only: body.get("read-only").and_then(Value::as_bool).unwrap_or(false),
-            count: least.unwrap_or(1),
-            multiple: range.is_some(),
-        });
-    }
-    Ok(storage)
 }
 
 fn parse_endpoint(name: &str, role: Role, body: &Value) -> Result<Endpoint, String> {

@@ -5,12 +5,14 @@ mod assumes;
 mod config;
 mod metadata;
 mod schema;
+mod storage;
 
 pub use archive::{Archive, Refusal, unpack};
 pub use assumes::{Assumption, unmet};
 pub use config::ConfigOption;
 pub use metadata::{Endpoint, Metadata, Role, Scope, check_endpoints};
 pub use schema::{Action, insert_defaults, is_key, validate};
+pub use storage::{Directives, StorageDefinition, parse_additions, parse_directives};
 
 use std::collections::BTreeMap;
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::connect::Client;
 use super::{DONE, Outcome, Refusal, parse};
 use crate::agent::go_error;
+use crate::charm::parse_directives;
 use crate::constraints;
 use crate::flags::{Parsed, switch, value};
 use crate::names::{UnitName, check_application};
@@ -93,7 +94,8 @@ pub fn deploy(arguments: &[String]) -> Outcome {
         constraints: constraints::parse(parsed.all("constraints")).map_err(Refusal::failed)?,
         trust: parsed.has("trust"),
         resources: parsed.all("resource").to_vec(),
-        storage: parsed.all("storage").to_vec(),
+        storage: parse_directives(parsed.all("storage"))
+            .map_err(|why| Refusal::usage(format!("invalid value for option --storage: {why}")))?,
     };
     let answer = Client::for_command(&parsed)?.ask(&Request::Deploy(request))?;
     for line in answer["progress"].as_array().into_iter().flatten().filter_map(Value::as_str) {

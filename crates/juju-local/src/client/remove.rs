@@ -8,6 +8,7 @@ use super::connect::Client;
 use super::deploy::pairs;
 use super::{DONE, Outcome, Refusal, parse};
 use crate::flags::{Flag, Parsed, switch, value};
+use crate::model::Force;
 use crate::names::{UnitName, check_application};
 use crate::wire::Request;
 
@@ -31,6 +32,14 @@ fn prepare(arguments: &[String]) -> Result<Parsed, Refusal> {
     }
 }
 
+fn force(parsed: &Parsed) -> Force {
+    match (parsed.has("force"), parsed.has("no-wait")) {
+        (false, _) => Force::No,
+        (true, false) => Force::Yes,
+        (true, true) => Force::AtOnce,
+    }
+}
+
 /// Prints what will be removed.
 fn print_lines(answer: &Value) {
     for line in answer["lines"].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -49,7 +58,7 @@ pub fn units(arguments: &[String]) -> Outcome {
     if let Some(bad) = parsed.arguments.iter().find(|name| UnitName::parse(name).is_none()) {
         return Err(Refusal::usage(format!("invalid unit name \"{bad}\"")));
     }
-    let request = Request::RemoveUnit { units: parsed.arguments.clone(), force: parsed.has("force") };
+    let request = Request::RemoveUnit { units: parsed.arguments.clone(), force: force(&parsed) };
     print_lines(&Client::for_command(&parsed)?.ask(&request)?);
     DONE
 }
@@ -62,14 +71,14 @@ pub fn applications(arguments: &[String]) -> Outcome {
     if let Some(bad) = parsed.arguments.iter().find(|name| check_application(name).is_err()) {
         return Err(Refusal::usage(format!("invalid application name \"{bad}\"")));
     }
-    let request = Request::RemoveApplication { applications: parsed.arguments.clone(), force: parsed.has("force") };
+    let request = Request::RemoveApplication { applications: parsed.arguments.clone(), force: force(&parsed) };
     print_lines(&Client::for_command(&parsed)?.ask(&request)?);
     DONE
 }
 
 pub fn relation(arguments: &[String]) -> Outcome {
     let parsed = prepare(arguments)?;
-    let request = Request::RemoveRelation { words: parsed.arguments.clone(), force: parsed.has("force") };
+    let request = Request::RemoveRelation { words: parsed.arguments.clone(), force: force(&parsed) };
     Client::for_command(&parsed)?.ask(&request)?;
     DONE
 }
@@ -79,7 +88,7 @@ pub fn machines(arguments: &[String]) -> Outcome {
     if parsed.arguments.is_empty() {
         return Err(Refusal::usage("no machines specified"));
     }
-    let request = Request::RemoveMachine { machines: parsed.arguments.clone(), force: parsed.has("force") };
+    let request = Request::RemoveMachine { machines: parsed.arguments.clone(), force: force(&parsed) };
     print_lines(&Client::for_command(&parsed)?.ask(&request)?);
     DONE
 }

@@ -5,8 +5,9 @@ use base64::Engine as _;
 use super::{Active, Purpose, State};
 use crate::clock::Moment;
 use crate::hooks::{self, ContextRelation};
-use crate::model::{Life, Model, Receiver, Running, Status, StatusInfo, TaskState};
+use crate::model::{Hook, Life, Model, Receiver, Running, Status, StatusInfo, TaskState};
 use crate::names::UnitName;
+use crate::tools;
 use crate::wire::{Program, Run, ToAgent};
 
 pub(super) fn pump(state: &mut State) {
@@ -48,9 +49,6 @@ fn deploy_charms(state: &mut State, machine: &str) {
                 continue;
             }
         };
-        for storage in state.model.storage.values().filter(|storage| storage.unit == name) {
-            send(state, machine, ToAgent::Storage { location: storage.location.clone() });
-        }
         if let Some(unit) = state.model.units.get_mut(&name)
             && unit.uniter.charm.is_none()
         {
@@ -58,7 +56,8 @@ fn deploy_charms(state: &mut State, machine: &str) {
         }
         state.deploying.insert(name.clone());
         let archive = base64::engine::general_purpose::STANDARD.encode(bytes);
-        send(state, machine, ToAgent::Deploy { unit: name, url, archive });
+        let tools = tools::names(state.model.release).map(str::to_owned).collect();
+        send(state, machine, ToAgent::Deploy { unit: name, url, archive, tools });
     }
 }
 
@@ -170,6 +169,11 @@ fn start(state: &mut State, machine: &str, name: &UnitName, running: &Running) {
     };
     context.recall(state.bags_read.remove(name).unwrap_or_default());
     let environment = hooks::environment(&state.model, &context, &state.api_address());
+    if let Running::Hook(Hook::StorageAttached(id)) = running
+        && let Some(storage) = state.model.storage.get(id)
+    {
+        send(state, machine, ToAgent::Storage { location: storage.location.clone() });
+    }
     let number = state.number();
     let what = Purpose::Unit { unit: name.clone(), context: context.id.clone(), call };
     state.contexts.insert(context.id.clone(), context);

@@ -38,6 +38,10 @@ fn write(model: &mut Model, context: &Context) -> Result<(), String> {
             unit.ports = ports.clone();
         }
     }
+    for (name, count) in &context.storage_adds {
+        let definition = model.check_addition(&context.unit, name, *count)?;
+        model.add_storage(&context.unit, &definition, *count);
+    }
     context.secrets.iter().try_for_each(|change| apply_secret(model, context, change))
 }
 
@@ -45,8 +49,8 @@ fn check(model: &Model, context: &Context) -> Result<(), String> {
     if !context.application_changes.is_empty() && !model.is_leader(&context.unit) {
         return Err("prerequisites failed: leadership was lost".to_owned());
     }
-    if let Some(name) = context.storage_adds.first() {
-        return Err(format!("adding storage \"{name}\": charm storage not found"));
+    for (name, count) in &context.storage_adds {
+        model.check_addition(&context.unit, name, *count)?;
     }
     let known = model.charm_of(context.unit.application()).map(|charm| charm.endpoints()).unwrap_or_default();
     let unknown = context

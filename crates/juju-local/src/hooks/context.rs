@@ -87,7 +87,10 @@ pub struct Context {
     /// Ports as they will be; `None`: untouched.
     pub ports: Option<Vec<OpenPort>>,
     pub secrets: Vec<PendingSecret>,
-    pub storage_adds: Vec<String>,
+    /// Storage to add, and how many of it.
+    pub storage_adds: BTreeMap<String, u32>,
+    /// Settings of the leader as they were when first read.
+    pub leader_settings: Option<BTreeMap<String, String>>,
     pub task: Option<u64>,
     pub action: ActionResult,
     pub reboot: Option<Reboot>,
@@ -142,7 +145,8 @@ impl Context {
             state_changes: BTreeMap::new(),
             ports: None,
             secrets: Vec::new(),
-            storage_adds: Vec::new(),
+            storage_adds: BTreeMap::new(),
+            leader_settings: None,
             task,
             action: ActionResult { parameters, ..ActionResult::default() },
             reboot: None,

@@ -80,7 +80,9 @@ pub(super) fn relation_hook(relation: &Relation, unit: &Unit, kind: RelationKind
 
 fn elected(model: &Model, unit: &Unit) -> Option<Hook> {
     let leads = model.is_leader(&unit.name);
-    if model.release == Release::V3 && !leads && !unit.uniter.leader_settings_seen {
+    let settings =
+        model.applications.get(unit.name.application()).map(|application| application.leader_settings_version);
+    if model.release == Release::V3 && !leads && unit.uniter.leader_settings_version != settings {
         return Some(Hook::LeaderSettingsChanged);
     }
     (leads && !unit.uniter.leader_seen).then_some(Hook::LeaderElected)

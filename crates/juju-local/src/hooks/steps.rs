@@ -68,10 +68,13 @@ fn prepare(model: &mut Model, name: &UnitName, hook: &Hook) {
         model.remove_subordinates_of(name);
     }
     let release = model.release;
-    let version = model.applications.get(name.application()).map(|application| application.config_version);
+    let application = model.applications.get(name.application());
+    let version = application.map(|application| application.config_version);
+    let settings = application.map(|application| application.leader_settings_version);
     let Some(unit) = model.units.get_mut(name) else { return };
     match hook {
         Hook::ConfigChanged => unit.uniter.config_seen = version,
+        Hook::LeaderSettingsChanged => unit.uniter.leader_settings_version = settings,
         Hook::Relation(hook) => {
             let Some(relation) = model.relations.get_mut(&hook.relation) else { return };
             let member = unit.uniter.relations.entry(hook.relation).or_default();
@@ -164,7 +167,6 @@ pub fn finish(model: &mut Model, name: &UnitName, hook: &Hook, succeeded: bool, 
     match hook {
         Hook::Install => uniter.installed = true,
         Hook::LeaderElected => uniter.leader_seen = true,
-        Hook::LeaderSettingsChanged => uniter.leader_settings_seen = true,
         Hook::ConfigChanged if !uniter.started => uniter.queued = Some(Hook::Start),
         Hook::Start => {
             uniter.rebooted = false;

@@ -29,6 +29,15 @@ pub struct Application {
     pub status: Option<StatusInfo>,
     pub version: String,
     pub constraints: BTreeMap<String, String>,
+    /// Storage of which every unit gets another number than the charm's own.
+    #[serde(default)]
+    pub storage: BTreeMap<String, u32>,
+    /// What the leader shares with its fellows; only 3.6 has it.
+    #[serde(default)]
+    pub leader_settings: BTreeMap<String, String>,
+    /// Counts the changes that the others are told of by leader-settings-changed.
+    #[serde(default)]
+    pub leader_settings_version: u64,
     pub created: Moment,
 }
 
@@ -49,6 +58,9 @@ impl Application {
             status: None,
             version: String::new(),
             constraints: BTreeMap::new(),
+            storage: BTreeMap::new(),
+            leader_settings: BTreeMap::new(),
+            leader_settings_version: 0,
             created: Moment(0),
         }
     }

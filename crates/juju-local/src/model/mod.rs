@@ -16,7 +16,7 @@ pub use application::Application;
 pub use history::Past;
 pub use machine::Machine;
 pub use relation::{Bag, Candidate, Relation, Side, overlay};
-pub use removal::Gone;
+pub use removal::{Force, Forced, Gone};
 pub use secret::{Owner, Revision, Secret, UserSecret, new_secret_id, parse_secret_uri};
 pub use status::{Status, StatusInfo};
 pub use storage::Storage;

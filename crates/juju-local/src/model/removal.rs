@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Life, Model, Release, Status, StatusInfo};
+use serde::{Deserialize, Serialize};
+
+use super::{Life, Model, Release, Status, StatusInfo, Unit};
 use crate::charm::Scope;
 use crate::clock::Moment;
 use crate::names::UnitName;
@@ -15,6 +17,26 @@ pub enum Gone {
     Machine(String),
 }
 
+/// Whether a removal waits for those it concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Force {
+    No,
+    /// `--force`: 3.6 gives them a minute, 4.x no time at all.
+    Yes,
+    /// `--force --no-wait`.
+    AtOnce,
+}
+
+/// A unit that is taken away whatever its agent does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Forced {
+    /// When it is Dead; once it is, when its record goes even if nobody on its machine can be asked.
+    pub at: Moment,
+    pub pause: u64,
+}
+
+/// How long 3.6 waits before it forces, and both lines before they force what is on a machine.
+const FORCE_MILLIS: u64 = 60_000;
 /// How long the controller waits before it looks at an unfinished removal again.
 pub const JOB_PAUSE_MILLIS: u64 = 10_000;
 /// A unit without any scope is taken away about a second after it was asked for.
@@ -22,26 +44,51 @@ const FIRST_JOB_MILLIS: u64 = 1_000;
 const SHUTDOWN_MILLIS: u64 = 3_000;
 
 impl Model {
+    fn pause_of(&self, force: Force) -> Option<u64> {
+        match (force, self.release) {
+            (Force::No, _) => None,
+            (Force::Yes, Release::V3) => Some(FORCE_MILLIS),
+            (Force::Yes, Release::V4) | (Force::AtOnce, _) => Some(0),
+        }
+    }
+
     /// `juju remove-unit`: the unit is Dying, and in 4.x its machine too if nobody else is on it.
-    pub fn remove_unit(&mut self, name: &UnitName, force: bool) {
+    pub fn remove_unit(&mut self, name: &UnitName, force: Force) {
+        self.remove_unit_after(name, self.pause_of(force));
+    }
+
+    fn remove_unit_after(&mut self, name: &UnitName, pause: Option<u64>) {
         let now = Moment::now();
-        if let Some(unit) = self.units.get_mut(name)
-            && unit.life == Life::Alive
-        {
+        let Some(unit) = self.units.get_mut(name) else { return };
+        if unit.life == Life::Alive {
             unit.life = Life::Dying;
             unit.removal_due = now.plus_millis(FIRST_JOB_MILLIS);
         }
-        if let Some(unit) = self.units.get_mut(name)
-            && force
+        // Asked again, whatever comes first counts.
+        if let Some(pause) = pause
+            && unit.forced.as_ref().is_none_or(|forced| now.plus_millis(pause) < forced.at)
         {
-            unit.forced = true;
-            let pause = if self.release == Release::V3 { 60_000 } else { 0 };
-            unit.removal_due = now.plus_millis(pause);
+            unit.forced = Some(Forced { at: now.plus_millis(pause), pause });
         }
-        if self.release == Release::V4
-            && let Some(machine) = self.units.get(name).map(|unit| unit.machine.clone())
-        {
+        let machine = unit.machine.clone();
+        if self.release == Release::V4 {
             self.retire_machine(&machine);
+        }
+    }
+
+    /// `juju remove-machine`: with force its units have a minute to leave, in both lines.
+    pub fn remove_machine(&mut self, id: &str, force: Force) {
+        let units: Vec<UnitName> =
+            self.units.values().filter(|unit| unit.machine == id).map(|unit| unit.name.clone()).collect();
+        let pause = match force {
+            Force::No => None,
+            Force::Yes => Some(FORCE_MILLIS),
+            Force::AtOnce => Some(0),
+        };
+        units.iter().for_each(|unit| self.remove_unit_after(unit, pause));
+        if let Some(machine) = self.machines.get_mut(id) {
+            machine.keep = false;
+            machine.life = Life::Dying;
         }
     }
 
@@ -59,16 +106,17 @@ impl Model {
     }
 
     /// `juju remove-relation`: no unit is Dying but the subordinates that lived by it.
-    pub fn remove_relation(&mut self, id: u32, force: bool) {
+    pub fn remove_relation(&mut self, id: u32, force: Force) {
+        let pause = self.pause_of(force);
         let Some(relation) = self.relations.get_mut(&id) else { return };
         let now = Moment::now();
         if relation.life == Life::Alive {
             relation.life = Life::Dying;
             relation.removal_due = now.plus_millis(JOB_PAUSE_MILLIS);
         }
-        if force {
+        if let Some(pause) = pause {
             relation.forced = true;
-            relation.removal_due = now.plus_millis(if self.release == Release::V3 { 60_000 } else { 0 });
+            relation.removal_due = now.plus_millis(pause);
         }
         // The implicit side runs no hooks that could leave.
         let silent: Vec<String> =
@@ -90,12 +138,12 @@ impl Model {
                 })
                 .map(|unit| unit.name.clone())
                 .collect();
-            orphans.iter().for_each(|orphan| self.remove_unit(orphan, false));
+            orphans.iter().for_each(|orphan| self.remove_unit(orphan, Force::No));
         }
     }
 
     /// `juju remove-application`: the application, its relations and units are Dying at once.
-    pub fn remove_application(&mut self, name: &str, force: bool) {
+    pub fn remove_application(&mut self, name: &str, force: Force) {
         if let Some(application) = self.applications.get_mut(name) {
             application.life = Life::Dying;
         }
@@ -106,9 +154,9 @@ impl Model {
     }
 
     /// `juju destroy-model`: everything at once.
-    pub fn remove_everything(&mut self, force: bool) {
+    pub fn remove_everything(&mut self) {
         let applications: Vec<String> = self.applications.keys().cloned().collect();
-        applications.iter().for_each(|name| self.remove_application(name, force));
+        applications.iter().for_each(|name| self.remove_application(name, Force::No));
         for machine in self.machines.values_mut() {
             machine.keep = false;
             machine.life = Life::Dying;
@@ -123,13 +171,16 @@ impl Model {
             .filter(|unit| unit.principal.as_ref() == Some(principal) && unit.life == Life::Alive)
             .map(|unit| unit.name.clone())
             .collect();
-        subordinates.iter().for_each(|subordinate| self.remove_unit(subordinate, false));
+        subordinates.iter().for_each(|subordinate| self.remove_unit(subordinate, Force::No));
     }
 
     /// One round of the removal jobs.
     pub fn run_removal_jobs(&mut self, now: Moment) -> Vec<Gone> {
         let mut gone = Vec::new();
         self.drop_blocked_scopes(now);
+        if self.release == Release::V3 {
+            self.end_forced_units(now);
+        }
         for name in self.removable_units(now) {
             gone.extend(self.delete_unit(&name));
         }
@@ -161,20 +212,48 @@ impl Model {
         }
     }
 
+    /// 3.6 takes a forced unit out of everything when its time is over, and calls it Dead.
+    fn end_forced_units(&mut self, now: Moment) {
+        let due: Vec<UnitName> = self
+            .units
+            .values()
+            .filter(|unit| unit.life == Life::Dying && unit.forced.as_ref().is_some_and(|forced| forced.at <= now))
+            .map(|unit| unit.name.clone())
+            .collect();
+        for name in due {
+            let under = |unit: &&Unit| unit.principal.as_ref() == Some(&name);
+            let subordinates: Vec<UnitName> = self.units.values().filter(under).map(|unit| unit.name.clone()).collect();
+            subordinates.iter().for_each(|subordinate| self.remove_unit_after(subordinate, Some(0)));
+            self.relations.values_mut().for_each(|relation| relation.leave_scope(&name));
+            self.storage.retain(|_, storage| storage.unit != name);
+            if let Some(unit) = self.units.get_mut(&name) {
+                unit.storage.clear();
+                unit.life = Life::Dead;
+                if let Some(forced) = &mut unit.forced {
+                    forced.at = now.plus_millis(forced.pause);
+                }
+            }
+        }
+    }
+
     fn removable_units(&self, now: Moment) -> Vec<UnitName> {
-        let removable = |unit: &&super::Unit| {
-            let in_scope = self.relations.values().any(|relation| relation.unit_bags.contains_key(&unit.name));
-            let abandoned = match (unit.forced, self.release) {
-                (true, _) => unit.removal_due <= now,
-                // The controller does not wait for an agent whose unit has neither relation nor storage left.
-                (false, Release::V4) => !in_scope && unit.storage.is_empty() && unit.removal_due <= now,
-                (false, Release::V3) => false,
-            };
+        let removable = |unit: &&Unit| {
+            let due = unit.forced.as_ref().map(|forced| forced.at <= now);
             let has_subordinates = self.units.values().any(|other| other.principal.as_ref() == Some(&unit.name));
             match unit.life {
                 Life::Alive => false,
-                Life::Dying => abandoned && (!has_subordinates || unit.forced),
-                Life::Dead => !has_subordinates || unit.forced,
+                Life::Dying => {
+                    let in_scope = self.relations.values().any(|relation| relation.unit_bags.contains_key(&unit.name));
+                    // The controller does not wait for an agent whose unit has neither relation nor storage left.
+                    let idle = !in_scope && unit.storage.is_empty() && unit.removal_due <= now && !has_subordinates;
+                    self.release == Release::V4 && (due == Some(true) || idle)
+                }
+                // The agent of its machine takes it away, unless it is lost or waits for a hook to end.
+                Life::Dead => match due {
+                    Some(false) => self.lost_since(&unit.machine).is_none() && unit.uniter.running.is_none(),
+                    Some(true) => true,
+                    None => !has_subordinates,
+                },
             }
         };
         self.units.values().filter(removable).map(|unit| unit.name.clone()).collect()

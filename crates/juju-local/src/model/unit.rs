@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Life, Status, StatusInfo};
+use super::{Forced, Life, Status, StatusInfo};
 use crate::clock::Moment;
 use crate::names::UnitName;
 
@@ -42,7 +42,8 @@ pub struct Unit {
     pub storage: BTreeSet<String>,
     /// When the removal job looks next, once it is Dying.
     pub removal_due: Moment,
-    pub forced: bool,
+    /// Set by `--force`.
+    pub forced: Option<Forced>,
     pub uniter: Uniter,
 }
 
@@ -61,7 +62,7 @@ impl Unit {
             state: BTreeMap::new(),
             storage: BTreeSet::new(),
             removal_due: Moment(0),
-            forced: false,
+            forced: None,
             uniter: Uniter::default(),
         }
     }
@@ -89,7 +90,9 @@ pub struct Uniter {
     pub failure: Option<Failure>,
     pub config_seen: Option<u64>,
     pub leader_seen: bool,
-    pub leader_settings_seen: bool,
+    /// Version of the leader's settings that this unit was told of; only in 3.6.
+    #[serde(default)]
+    pub leader_settings_version: Option<u64>,
     pub relations: BTreeMap<u32, Member>,
     pub update_status_at: Option<Moment>,
 }

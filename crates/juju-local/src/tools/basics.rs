@@ -83,7 +83,7 @@ fn status_get(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal>
         return failed("finding application status: this unit is not the leader");
     }
     let name = scene.context.unit.application().to_owned();
-    let current = application_status(scene.model, &name);
+    let current = scene.model.application_status(&name);
     let status = scene.context.application_status.get_or_insert(current);
     if smart && !with_data {
         return Ok(Answer::Value(json!(status.current.name())));
@@ -92,20 +92,10 @@ fn status_get(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal>
     let units: Map<String, Value> = scene
         .model
         .units_of(&name)
-        .map(|unit| (unit.name.to_string(), Value::Object(detail(&unit.workload, with_data))))
+        .map(|unit| (unit.name.to_string(), Value::Object(detail(&scene.model.workload_status(unit), with_data))))
         .collect();
     map.insert("units".to_owned(), Value::Object(units));
     Ok(Answer::Value(json!({"application-status": map})))
-}
-
-/// Set by the leader, or else the worst of the units.
-pub fn application_status(model: &Model, application: &str) -> StatusInfo {
-    if let Some(status) = model.applications.get(application).and_then(|app| app.status.clone()) {
-        return status;
-    }
-    let worst =
-        model.units_of(application).map(|unit| unit.workload.clone()).min_by_key(|status| status.current.severity());
-    worst.unwrap_or_else(|| StatusInfo::new(Status::Unknown, ""))
 }
 
 fn status_set(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal> {

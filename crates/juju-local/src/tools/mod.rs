@@ -4,6 +4,7 @@
 mod action;
 mod arguments;
 mod basics;
+mod leader;
 mod ports;
 mod relation;
 mod secret;
@@ -19,10 +20,11 @@ use serde_json::Value;
 
 use crate::flags::{self, Flag, Parsed};
 use crate::hooks::Context;
-use crate::model::Model;
+use crate::model::{Model, Release};
 use crate::output::{self, Format};
 
-pub const NAMES: &[&str] = &[
+/// Tools of every release.
+const NAMES: &[&str] = &[
     "action-fail",
     "action-get",
     "action-log",
@@ -62,6 +64,20 @@ pub const NAMES: &[&str] = &[
     "storage-list",
     "unit-get",
 ];
+
+/// Tools that only 3.6 has.
+const NAMES_OF_3: &[&str] = &["leader-get", "leader-set"];
+
+/// The tools that the units of a model are given.
+pub fn names(release: Release) -> impl Iterator<Item = &'static str> {
+    let older: &[&str] = if release == Release::V3 { NAMES_OF_3 } else { &[] };
+    NAMES.iter().chain(older).copied()
+}
+
+/// Whether some release has a tool of this name.
+pub fn is_tool(name: &str) -> bool {
+    NAMES.contains(&name) || NAMES_OF_3.contains(&name)
+}
 
 /// One call of a tool, as the program on the machine sends it.
 #[derive(Clone, Serialize, Deserialize)]
@@ -177,6 +193,7 @@ impl Definition {
 fn definition(tool: &str) -> Option<Definition> {
     action::definition(tool)
         .or_else(|| basics::definition(tool))
+        .or_else(|| leader::definition(tool))
         .or_else(|| ports::definition(tool))
         .or_else(|| relation::definition(tool))
         .or_else(|| secret::definition(tool))
@@ -185,7 +202,8 @@ fn definition(tool: &str) -> Option<Definition> {
 
 /// Carries out a call.
 pub fn run(scene: &mut Scene<'_>, tool: &str, arguments: &[String]) -> Reply {
-    let Some(definition) = definition(tool) else {
+    let known = names(scene.model.release).any(|name| name == tool);
+    let Some(definition) = definition(tool).filter(|_| known) else {
         return Reply::error(1, &format!("bad request: unknown command: {tool}"));
     };
     // The unit is gone: the agent still knows what it has read, and has nobody left to ask.
@@ -223,9 +241,9 @@ mod tests {
 
     #[test]
     fn every_tool_of_juju_is_defined() {
-        for name in NAMES {
+        for name in names(Release::V3) {
             assert!(definition(name).is_some(), "{name}");
         }
-        assert!(definition("leader-get").is_none());
+        assert!(!names(Release::V4).any(|name| name == "leader-get"));
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::{map_from_file, pairs, relation};
 use super::{Answer, Definition, Refusal, Scene, failed, usage};
+use crate::charm::parse_additions;
 use crate::flags::{Flag, Parsed, switch, value};
 use crate::model::{Hook, Release, Running, Storage};
 
@@ -207,6 +208,9 @@ fn storage_add(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal
     if parsed.arguments.is_empty() {
         return usage("storage add requires a storage directive");
     }
-    scene.context.storage_adds.extend(parsed.arguments.iter().cloned());
+    for (name, count) in parse_additions(&parsed.arguments)? {
+        let wanted = scene.context.storage_adds.entry(name).or_insert(0);
+        *wanted = wanted.saturating_add(count);
+    }
     Ok(Answer::Nothing)
 }

@@ -1,8 +1,10 @@
 //! `juju deploy` and `juju add-unit`.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
-use crate::charm::{Archive, Charm, ConfigOption, Refusal, Role, check_endpoints, unmet};
+use crate::charm::{Archive, Charm, ConfigOption, Directives, Refusal, Role, check_endpoints, unmet};
 use crate::clock::Moment;
 use crate::daemon::State;
 use crate::daemon::provision::add_machine;
@@ -65,7 +67,7 @@ pub(super) fn deploy(state: &mut State, request: Deploy) -> Response {
     let validating = "preparing application args: validating create application args: ";
     let config = parse_config(charm, &request.config)
         .map_err(|why| refuse(format!("{validating}validating application config: {why}")))?;
-    check_storage(charm, &request.storage)
+    let storage = storage_counts(charm, &request.storage)
         .map_err(|why| refuse(format!("{validating}invalid storage directive overrides: {why}")))?;
     if state.model.applications.contains_key(&name) {
         return Err(refuse(format!(
@@ -92,6 +94,9 @@ pub(super) fn deploy(state: &mut State, request: Deploy) -> Response {
         status: None,
         version: String::new(),
         constraints: request.constraints.clone(),
+        storage,
+        leader_settings: BTreeMap::new(),
+        leader_settings_version: 0,
         created: Moment::now(),
     };
     let peers: Vec<Side> = charm
@@ -127,13 +132,19 @@ fn check_resources(charm: &Charm, given: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Sizes and pools make no difference here: storage is a directory.
-fn check_storage(charm: &Charm, given: &[String]) -> Result<(), String> {
-    let mut names = given.iter().map(|pair| pair.split('=').next().unwrap_or(pair));
-    match names.find(|name| !charm.metadata.storage.iter().any(|known| known.name == *name)) {
-        Some(unknown) => Err(format!("storage directive \"{unknown}\" does not exist in the charm")),
-        None => Ok(()),
+/// Numbers that were asked for of the charm's storage.
+fn storage_counts(charm: &Charm, given: &Directives) -> Result<BTreeMap<String, u32>, String> {
+    let mut counts = BTreeMap::new();
+    for (name, count) in given {
+        let Some(definition) = charm.metadata.storage.iter().find(|known| known.name == *name) else {
+            return Err(format!("storage directive \"{name}\" does not exist in the charm"));
+        };
+        if let Some(count) = count {
+            definition.check_count(*count)?;
+            counts.insert(name.clone(), *count);
+        }
     }
+    Ok(counts)
 }
 
 /// The revision is used up even if the deployment is refused later.
@@ -172,11 +183,8 @@ fn choose_base(charm: &Charm, wanted: Option<&str>) -> Result<(String, String), 
     })
 }
 
-pub(super) fn parse_config(
-    charm: &Charm,
-    given: &[(String, String)],
-) -> Result<std::collections::BTreeMap<String, Value>, String> {
-    let mut config = std::collections::BTreeMap::new();
+pub(super) fn parse_config(charm: &Charm, given: &[(String, String)]) -> Result<BTreeMap<String, Value>, String> {
+    let mut config = BTreeMap::new();
     for (name, text) in given {
         let option: &ConfigOption = charm.options.get(name).ok_or_else(|| format!("unknown option \"{name}\""))?;
         config.insert(name.clone(), option.parse(name, text)?);

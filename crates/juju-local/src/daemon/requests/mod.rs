@@ -92,7 +92,7 @@ pub(super) fn answer(shared: &Arc<Shared>, request: Request) -> Response {
         Request::Lose { events } => shared.update(|state| lose(state, &events)),
         Request::Power { machine, on } => shared.update(|state| power(state, &machine, on)),
         Request::DestroyInOrder => shared.update(|state| {
-            state.model.remove_everything(false);
+            state.model.remove_everything();
             Ok(Value::Null)
         }),
         Request::Locate { target } => locate(&shared.lock(), &target),

@@ -4,11 +4,11 @@
 use serde_json::{Value, json};
 
 use crate::daemon::State;
-use crate::model::{Candidate, Life};
+use crate::model::{Candidate, Force};
 use crate::names::UnitName;
 use crate::wire::{Failure, Response};
 
-pub(super) fn units(state: &mut State, names: &[String], force: bool) -> Response {
+pub(super) fn units(state: &mut State, names: &[String], force: Force) -> Response {
     let mut lines = Vec::new();
     for text in names {
         let Some(name) = UnitName::parse(text) else {
@@ -30,7 +30,7 @@ pub(super) fn units(state: &mut State, names: &[String], force: bool) -> Respons
     Ok(json!({"lines": lines}))
 }
 
-pub(super) fn applications(state: &mut State, names: &[String], force: bool) -> Response {
+pub(super) fn applications(state: &mut State, names: &[String], force: Force) -> Response {
     let mut lines = Vec::new();
     for name in names {
         if !state.model.applications.contains_key(name) {
@@ -43,7 +43,7 @@ pub(super) fn applications(state: &mut State, names: &[String], force: bool) -> 
     Ok(json!({"lines": lines}))
 }
 
-pub(super) fn relation(state: &mut State, words: &[String], force: bool) -> Response {
+pub(super) fn relation(state: &mut State, words: &[String], force: Force) -> Response {
     let id = match words {
         [number] => {
             let Ok(id) = number.parse::<u32>() else {
@@ -82,7 +82,7 @@ fn find(state: &State, one: &str, other: &str) -> Result<u32, Failure> {
     }
 }
 
-pub(super) fn machines(state: &mut State, ids: &[String], force: bool) -> Response {
+pub(super) fn machines(state: &mut State, ids: &[String], force: Force) -> Response {
     let mut lines = Vec::new();
     for id in ids {
         let Some(machine) = state.model.machines.get(id) else {
@@ -91,14 +91,8 @@ pub(super) fn machines(state: &mut State, ids: &[String], force: bool) -> Respon
                  found"
             )));
         };
-        let units: Vec<UnitName> = state
-            .model
-            .units
-            .values()
-            .filter(|unit| unit.machine == machine.id)
-            .map(|unit| unit.name.clone())
-            .collect();
-        if !units.is_empty() && !force {
+        let has_units = state.model.units.values().any(|unit| unit.machine == machine.id);
+        if has_units && force == Force::No {
             let uuid = state.model.entity_uuid(&format!("machine-{id}"));
             return Err(Failure::new(format!(
                 "removing machine failed: removing machine: machine \"{uuid}\": cannot set machine \"{uuid}\" to dying without \
@@ -106,11 +100,7 @@ pub(super) fn machines(state: &mut State, ids: &[String], force: bool) -> Respon
             )));
         }
         lines.push(format!("will remove machine {id}"));
-        units.iter().for_each(|unit| state.model.remove_unit(unit, true));
-        if let Some(machine) = state.model.machines.get_mut(id) {
-            machine.keep = false;
-            machine.life = Life::Dying;
-        }
+        state.model.remove_machine(id, force);
     }
     Ok(json!({"lines": lines}))
 }

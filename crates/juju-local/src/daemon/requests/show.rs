@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::charm::{Role, Scope};
 use crate::clock::Moment;
 use crate::daemon::{State, network_of};
-use crate::model::{Application, CLOUD, CONTROLLER, Machine, Model, Side, Status, StatusInfo, USER, Unit};
+use crate::model::{Application, CLOUD, CONTROLLER, Machine, Model, Side, StatusInfo, USER, Unit};
 use crate::names::UnitName;
 use crate::tools;
 use crate::wire::{Failure, Response};
@@ -96,7 +96,7 @@ fn application_document(model: &Model, application: &Application) -> Value {
     shown.insert("charm-rev".to_owned(), json!(revision));
     shown.insert("exposed".to_owned(), json!(application.exposed));
     shown.insert("life".to_owned(), json!(application.life.name()));
-    shown.insert("application-status".to_owned(), Value::Object(info(&application_status(model, name))));
+    shown.insert("application-status".to_owned(), Value::Object(info(&model.application_status(name))));
     let relations = relations(model, name);
     if !relations.is_empty() {
         shown.insert("relations".to_owned(), Value::Object(relations));
@@ -139,37 +139,6 @@ fn sorted_units<'a>(model: &'a Model, application: &'a str) -> Vec<&'a Unit> {
     let mut units: Vec<&Unit> = model.units_of(application).collect();
     units.sort_by_key(|unit| unit.name.number());
     units
-}
-
-/// A failed hook hides what the charm said.
-fn workload_status(model: &Model, unit: &Unit) -> StatusInfo {
-    if let Some(since) = model.lost_since(&unit.machine) {
-        let message = format!("agent lost, see 'juju show-status-log {}'", unit.name);
-        return StatusInfo { current: Status::Unknown, message, since };
-    }
-    let Some(failure) = unit.uniter.failure.as_ref().filter(|_| unit.uniter.running.is_none()) else {
-        return unit.workload.clone();
-    };
-    let mut message = format!("hook failed: \"{}\"", failure.hook.name());
-    if let crate::model::Hook::Relation(hook) = &failure.hook {
-        let other =
-            model.relations.get(&hook.relation).and_then(|relation| relation.other_side(unit.name.application()));
-        if let Some(other) = other {
-            message = format!("{message} for {}", other.label());
-        }
-    }
-    StatusInfo { current: Status::Error, message, since: unit.agent.since }
-}
-
-fn application_status(model: &Model, name: &str) -> StatusInfo {
-    if let Some(status) = model.applications.get(name).and_then(|app| app.status.clone()) {
-        return status;
-    }
-    let worst = sorted_units(model, name)
-        .into_iter()
-        .map(|unit| workload_status(model, unit))
-        .min_by_key(|status| status.current.severity());
-    worst.unwrap_or_else(|| StatusInfo::new(Status::Unknown, ""))
 }
 
 fn relations(model: &Model, application: &str) -> Map<String, Value> {
@@ -217,7 +186,7 @@ pub(super) fn integrations(model: &Model) -> Value {
 
 fn unit_document(model: &Model, unit: &Unit) -> Value {
     let mut shown = Map::new();
-    shown.insert("workload-status".to_owned(), Value::Object(info(&workload_status(model, unit))));
+    shown.insert("workload-status".to_owned(), Value::Object(info(&model.workload_status(unit))));
     let mut agent = info(&model.unit_agent_status(unit));
     if unit.uniter.charm.is_some() {
         agent.insert("version".to_owned(), json!(model.version));

@@ -1,10 +1,14 @@
 //! What runs when: the order of hooks, leaving in both lines of Juju, failures, commits. All in memory.
 
+mod forced;
+mod leader;
+mod storage;
+
 use super::world::{World, endpoint, unit};
 use super::{PendingSecret, lost, next};
 use crate::charm::Role;
 use crate::clock::Moment;
-use crate::model::{Hook, Life, Release, Running, Status};
+use crate::model::{Force, Hook, Life, Release, Running, Status};
 use std::collections::BTreeMap;
 
 const START: [&str; 5] = ["install", "mates-relation-created", "leader-elected", "config-changed", "start"];
@@ -110,7 +114,7 @@ const LEAVE: [&str; 5] = [
 fn a_leaver_runs_the_same_hooks_in_both_lines() {
     for release in [Release::V3, Release::V4] {
         let mut world = World::related(release, 2);
-        world.model.remove_unit(&unit("client/1"), false);
+        world.model.remove_unit(&unit("client/1"), Force::No);
         world.remove_what_is_done();
         assert_eq!(world.hooks_of("client/1"), LEAVE);
         assert!(!world.model.units.contains_key(&unit("client/1")));
@@ -120,7 +124,7 @@ fn a_leaver_runs_the_same_hooks_in_both_lines() {
 #[test]
 fn in_4_the_others_hear_of_a_leaver_when_it_has_left_and_peers_never_do() {
     let mut world = World::related(Release::V4, 2);
-    world.model.remove_unit(&unit("client/1"), false);
+    world.model.remove_unit(&unit("client/1"), Force::No);
     world.hold("client/1");
     world.run();
     assert!(world.ran.is_empty(), "{:?}", world.ran);
@@ -133,7 +137,7 @@ fn in_4_the_others_hear_of_a_leaver_when_it_has_left_and_peers_never_do() {
 #[test]
 fn in_3_everybody_hears_of_a_leaver_at_once() {
     let mut world = World::related(Release::V3, 2);
-    world.model.remove_unit(&unit("client/1"), false);
+    world.model.remove_unit(&unit("client/1"), Force::No);
     world.hold("client/1");
     world.run();
     assert_eq!(world.hooks_of("server/0"), ["link-relation-departed client/1 departing=client/1"]);
@@ -143,7 +147,7 @@ fn in_3_everybody_hears_of_a_leaver_at_once() {
 #[test]
 fn a_peer_that_starts_anew_learns_what_it_missed() {
     let mut world = World::related(Release::V4, 2);
-    world.model.remove_unit(&unit("client/1"), false);
+    world.model.remove_unit(&unit("client/1"), Force::No);
     world.remove_what_is_done();
     assert!(world.model.units[&unit("client/0")].uniter.relations[&0].units_seen.contains_key(&unit("client/1")));
     world.restart_agent("client/0");
@@ -155,7 +159,7 @@ fn a_peer_that_starts_anew_learns_what_it_missed() {
 fn a_leaver_whose_agent_started_anew_breaks_its_peer_relation() {
     let mut world = World::related(Release::V4, 2);
     world.restart_agent("client/1");
-    world.model.remove_unit(&unit("client/1"), false);
+    world.model.remove_unit(&unit("client/1"), Force::No);
     world.remove_what_is_done();
     assert!(world.hooks_of("client/1").contains(&"mates-relation-broken"), "{:?}", world.ran);
     assert_eq!(world.hooks_of("client/0"), ["mates-relation-departed client/1 departing=client/1"]);
@@ -165,7 +169,7 @@ fn a_leaver_whose_agent_started_anew_breaks_its_peer_relation() {
 fn a_removed_relation_is_broken_on_both_sides_each_on_its_own() {
     for release in [Release::V3, Release::V4] {
         let mut world = World::related(release, 1);
-        world.model.remove_relation(1, false);
+        world.model.remove_relation(1, Force::No);
         world.hold("client/0");
         world.run();
         assert_eq!(
@@ -185,7 +189,7 @@ fn a_removed_relation_is_broken_on_both_sides_each_on_its_own() {
 #[test]
 fn a_relation_made_again_is_only_created_in_4_until_the_agent_starts_anew() {
     let mut world = World::related(Release::V4, 1);
-    world.model.remove_relation(1, false);
+    world.model.remove_relation(1, Force::No);
     world.remove_what_is_done();
     world.ran.clear();
     world.integrate();
@@ -199,7 +203,7 @@ fn a_relation_made_again_is_only_created_in_4_until_the_agent_starts_anew() {
 #[test]
 fn a_relation_made_again_is_joined_in_3() {
     let mut world = World::related(Release::V3, 1);
-    world.model.remove_relation(1, false);
+    world.model.remove_relation(1, Force::No);
     world.remove_what_is_done();
     world.ran.clear();
     world.integrate();
@@ -213,7 +217,7 @@ fn a_relation_made_again_is_joined_in_3() {
 #[test]
 fn a_removed_application_names_itself_and_breaks_the_other_side_at_once() {
     let mut world = World::related(Release::V4, 1);
-    world.model.remove_application("client", false);
+    world.model.remove_application("client", Force::No);
     world.hold("client/0");
     world.run();
     assert_eq!(
@@ -233,7 +237,7 @@ fn a_removed_application_names_itself_and_breaks_the_other_side_at_once() {
 fn a_leaver_that_calls_itself_blocked_is_dropped_in_4_and_waited_for_in_3() {
     for (release, stays) in [(Release::V4, false), (Release::V3, true)] {
         let mut world = World::related(release, 1);
-        world.model.remove_application("client", false);
+        world.model.remove_application("client", Force::No);
         world.hold("client/0");
         world.set_workload("client/0", Status::Blocked);
         world.remove_what_is_done();
@@ -245,7 +249,7 @@ fn a_leaver_that_calls_itself_blocked_is_dropped_in_4_and_waited_for_in_3() {
 fn a_leaver_in_maintenance_is_waited_for() {
     for release in [Release::V3, Release::V4] {
         let mut world = World::related(release, 1);
-        world.model.remove_application("client", false);
+        world.model.remove_application("client", Force::No);
         world.hold("client/0");
         world.set_workload("client/0", Status::Maintenance);
         world.remove_what_is_done();
@@ -259,7 +263,7 @@ fn a_unit_without_scope_is_taken_away_in_4_whatever_it_runs() {
         let mut world = World::new(release);
         world.deploy("lone", &[], 1);
         world.run();
-        world.model.remove_unit(&unit("lone/0"), false);
+        world.model.remove_unit(&unit("lone/0"), Force::No);
         world.hold("lone/0");
         world.remove_what_is_done();
         assert_eq!(world.model.units.contains_key(&unit("lone/0")), stays, "{release:?}");
@@ -269,7 +273,7 @@ fn a_unit_without_scope_is_taken_away_in_4_whatever_it_runs() {
 #[test]
 fn force_takes_a_unit_away_and_tells_nobody() {
     let mut world = World::related(Release::V4, 2);
-    world.model.remove_unit(&unit("client/1"), true);
+    world.model.remove_unit(&unit("client/1"), Force::Yes);
     world.hold("client/1");
     world.remove_what_is_done();
     assert!(!world.model.units.contains_key(&unit("client/1")));
@@ -280,7 +284,7 @@ fn force_takes_a_unit_away_and_tells_nobody() {
 fn a_departed_can_be_lost_on_purpose() {
     let mut world = World::related(Release::V4, 2);
     world.model.losses.insert("departed".to_owned());
-    world.model.remove_unit(&unit("client/1"), false);
+    world.model.remove_unit(&unit("client/1"), Force::No);
     world.remove_what_is_done();
     assert!(world.hooks_of("server/0").is_empty());
     world.restart_agent("server/0");
@@ -292,7 +296,7 @@ fn a_departed_can_be_lost_on_purpose() {
 fn a_machine_goes_with_its_last_unit() {
     let mut world = World::related(Release::V4, 2);
     let machine = world.model.units[&unit("client/1")].machine.clone();
-    world.model.remove_unit(&unit("client/1"), false);
+    world.model.remove_unit(&unit("client/1"), Force::No);
     assert_eq!(world.model.machines[&machine].life, Life::Dying);
     world.remove_what_is_done();
     assert!(!world.model.machines.contains_key(&machine));
@@ -358,7 +362,7 @@ fn a_new_revision_tells_who_has_read_the_old_one() {
 #[test]
 fn a_leader_that_leaves_leads_until_it_is_gone() {
     let mut world = World::related(Release::V4, 2);
-    world.model.remove_unit(&unit("client/0"), false);
+    world.model.remove_unit(&unit("client/0"), Force::No);
     world.run();
     assert!(world.model.is_leader(&unit("client/0")));
     world.remove_what_is_done();
