@@ -48,6 +48,10 @@ pub(crate) const FOR_PYTHON: &[Need] = &[
     Need { sign: Sign::PythonModule("ensurepip"), package: "python3-venv", why: "keeps the tests' packages apart" },
 ];
 
+/// What the fuzz targets need beyond Rust.
+pub(crate) const FOR_FUZZING: &[Need] =
+    &[Need { sign: Sign::Program("c++"), package: "g++", why: "compiles libFuzzer" }];
+
 impl Need {
     fn is_met(&self) -> bool {
         match self.sign {

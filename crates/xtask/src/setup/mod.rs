@@ -19,6 +19,11 @@ pub(crate) fn machines() -> Result<()> {
     host::ensure(host::FOR_MACHINES)
 }
 
+/// Makes sure that fuzz targets can be built here.
+pub(crate) fn fuzzing() -> Result<()> {
+    host::ensure(host::FOR_FUZZING)
+}
+
 /// Makes sure that the tests' Python environment exists and returns its interpreter.
 pub(crate) fn python() -> Result<std::path::PathBuf> {
     host::ensure(host::FOR_PYTHON)?;

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: runs the tiers, adds up what they counted, names those that failed. What a tier runs is in `tiers.rs`.
 
 mod counts;
+mod fuzz;
 mod tiers;
 
 use std::process::ExitCode;
@@ -13,12 +14,12 @@ use crate::console::{Phases, say};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The tier to run; all of them when none is named
+    /// The tier to run; when none is named all of them, fuzz only with --all
     tier: Option<Tier>,
-    /// Runs the slow tests too: those that wait for a time limit of Juju's to run out
+    /// Runs the slow tests too: fuzzing, and those that wait for a time limit of Juju's to run out
     #[arg(long)]
     all: bool,
-    /// Handed to the test programs (unit, process) or to pytest (juju-local, cluster, conformance)
+    /// Handed to the test programs (unit, process), to libFuzzer (fuzz) or to pytest (juju-local, cluster, conformance)
     #[arg(last = true, value_name = "ARGUMENTS", requires = "tier")]
     rest: Vec<String>,
 }
@@ -30,6 +31,8 @@ enum Tier {
     Unit,
     /// The boundary: tests that start real programs
     Process,
+    /// Nothing from outside breaks a parser: libFuzzer on each target for some seconds
+    Fuzz,
     /// The stand-in holds: its own tests, then pytest and jubilant on booted machines, faults included
     JujuLocal,
     /// It works: pytest and jubilant on booted machines with real Slurm
@@ -43,6 +46,7 @@ impl Tier {
         match self {
             Tier::Unit => "unit",
             Tier::Process => "process",
+            Tier::Fuzz => "fuzz",
             Tier::JujuLocal => "juju-local",
             Tier::Cluster => "cluster",
             Tier::Conformance => "conformance",
@@ -51,7 +55,9 @@ impl Tier {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let wanted = arguments.tier.map_or_else(|| Tier::value_variants().to_vec(), |tier| vec![tier]);
+    // Building the fuzz targets takes longer than all the tests that cost no machines.
+    let usual = Tier::value_variants().iter().copied().filter(|tier| arguments.all || *tier != Tier::Fuzz);
+    let wanted: Vec<Tier> = arguments.tier.map_or_else(|| usual.collect(), |tier| vec![tier]);
     let mut phases = Phases::begin();
     let mut total = Counts::default();
     let mut failed = Vec::new();

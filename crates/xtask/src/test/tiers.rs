@@ -6,8 +6,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::Tier;
 use super::counts::Counts;
+use super::{Tier, fuzz};
 use crate::console::say;
 use crate::image::Building;
 use crate::{layout, pack, program, setup};
@@ -40,6 +40,7 @@ pub(super) fn run(tier: Tier, extent: Extent, rest: &[String], machines: &mut Ma
     match tier {
         Tier::Unit => cargo_test(&["--workspace", "--lib", "--bins"], rest),
         Tier::Process => process(rest),
+        Tier::Fuzz => fuzz::run(rest),
         Tier::JujuLocal => juju_local(extent, rest, machines),
         Tier::Cluster => {
             let mut command = pytest_of_ours("tests", extent, machines)?;
