@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{ErrorKind, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +27,9 @@ const LARGEST_OUTPUT: u64 = 256 * 1024 * 1024;
 pub trait CommandRunner: fmt::Debug + Send + Sync {
     /// Runs a program to its end. `None`: there is no such program.
     fn run(&self, program: &str, arguments: &[String]) -> Option<Ended>;
+
+    /// Is told before a file or directory is changed, so that a test can end things right there.
+    fn before_write(&self, _path: &Path) {}
 }
 
 /// How a program ended that a [`CommandRunner`] ran.

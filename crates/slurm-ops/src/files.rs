@@ -104,6 +104,7 @@ pub fn replace(machine: &Machine, path: impl AsRef<Path>, content: &[u8], access
     if is_already(&path, content, access.mode, owner)? {
         return Ok(false);
     }
+    machine.before_write(&path);
     let directory = path.parent().unwrap_or(Path::new("/"));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = directory.join(format!(".{name}.new"));
@@ -120,6 +121,9 @@ pub fn replace(machine: &Machine, path: impl AsRef<Path>, content: &[u8], access
 /// Removes a file, and tells whether there was one.
 pub fn remove(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, FileError> {
     let path = machine.path(path);
+    if path.symlink_metadata().is_ok() {
+        machine.before_write(&path);
+    }
     match fs::remove_file(&path) {
         Ok(()) => sync_directory(path.parent().unwrap_or(Path::new("/"))).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -133,6 +137,7 @@ pub fn ensure_directory(machine: &Machine, path: impl AsRef<Path>, access: &Acce
     let (user, group) = owner_ids(machine, access)?;
     let made = !path.is_dir();
     if made {
+        machine.before_write(&path);
         DirBuilder::new()
             .recursive(true)
             .mode(0o755)

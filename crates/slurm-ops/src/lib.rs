@@ -29,7 +29,7 @@
 //! | run a program with a deadline | [`command`], the only place that starts one |
 //! | replace a file atomically and durably | [`files`] |
 //! | install, hold, keep from being restarted by upgrades | [`packages`], [`needrestart`] |
-//! | services, drop-ins, timers | [`systemd`], [`timer`] |
+//! | services, drop-ins, timers, what a daemon complained about | [`systemd`], [`timer`], [`journal`] |
 //! | nodes, partitions, jobs, reservations, reconfigure | [`scontrol`] |
 //! | start options and detection of a compute node | [`slurmd`], [`hardware`], [`version`] |
 //! | keys of `auth/slurm` and `auth/jwt` | [`keys`] |
@@ -47,6 +47,7 @@ pub mod files;
 pub mod hardware;
 pub mod heartbeat;
 pub mod hostname;
+pub mod journal;
 pub mod keys;
 pub mod machine;
 pub mod mounts;

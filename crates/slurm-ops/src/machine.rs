@@ -48,6 +48,13 @@ impl Machine {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
+    /// Announces that a file or directory is about to change, to whoever runs programs in place of the system.
+    pub(crate) fn before_write(&self, path: &Path) {
+        if let Some(runner) = &self.runner {
+            runner.before_write(path);
+        }
+    }
+
     /// Prepares a program to run.
     pub fn command(&self, program: &str) -> Command {
         let command = Command::new(program);

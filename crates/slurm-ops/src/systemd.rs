@@ -187,10 +187,57 @@ pub fn ensure_drop_in(machine: &Machine, unit: &str, name: &str, text: &str) -> 
     Ok(changed)
 }
 
+/// Writes a unit file of our own, `/etc/systemd/system/<unit>`, and has systemd read it, both only if it is different. Tells whether
+/// it was.
+pub fn ensure_unit_file(machine: &Machine, unit: &str, text: &str) -> Result<bool, DropInError> {
+    let changed = files::replace(machine, format!("/etc/systemd/system/{unit}"), text.as_bytes(), &Access::own(0o644))?;
+    if changed {
+        daemon_reload(machine)?;
+    }
+    Ok(changed)
+}
+
+/// Returns the text of a service that runs `command` once, for `OnFailure=` of another unit.
+///
+/// A percent or dollar sign in an argument stays what it is.
+pub fn one_shot_service(description: &str, command: &[String], limit: Duration) -> String {
+    let quoted: Vec<String> = command
+        .iter()
+        .map(|word| {
+            let mut quoted = String::from("\"");
+            for character in word.chars().filter(|character| !character.is_control()) {
+                match character {
+                    '"' | '\\' => quoted.extend(['\\', character]),
+                    '%' | '$' => quoted.extend([character, character]),
+                    _ => quoted.push(character),
+                }
+            }
+            quoted + "\""
+        })
+        .collect();
+    format!(
+        "[Unit]\nDescription={description}\n\n[Service]\nType=oneshot\nTimeoutStartSec={}\nExecStart={}\n",
+        limit.as_secs(),
+        quoted.join(" ")
+    )
+}
+
 fn systemctl(machine: &Machine) -> Command {
     machine.command("systemctl").arg("--no-pager").arg("--no-ask-password")
 }
 
 fn job(machine: &Machine, arguments: &[&str]) -> Result<(), CommandError> {
     systemctl(machine).args(arguments.iter().copied()).deadline(JOB_DEADLINE).run().map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_service_stay_words() {
+        let command = ["/usr/bin/x".to_owned(), "a b\"c\\d%e$f\ng".to_owned()];
+        let text = one_shot_service("Tells somebody", &command, Duration::from_secs(9));
+        assert!(text.ends_with("TimeoutStartSec=9\nExecStart=\"/usr/bin/x\" \"a b\\\"c\\\\d%%e$$fg\"\n"), "{text}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Configuration files and slurmctld: would it read this one, and has it taken the new one.
 
 use super::{could_not_ask, scontrol};
+use crate::journal::{self, complaint};
 use crate::machine::Machine;
 use crate::mounts;
 use std::path::Path;
@@ -76,7 +77,9 @@ pub fn reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Reco
         return Reconfigure::Unknown { why: format!("scontrol exited with {}: {}", output.code, output.complaint()) };
     }
     // The client only ever says "Unspecified error"; the successor that failed to start wrote the reason to the journal.
-    Reconfigure::Refused { reason: journal_complaint(machine, began).unwrap_or_else(|| output.complaint().to_owned()) }
+    Reconfigure::Refused {
+        reason: journal::complaint_of_reconfigure(machine, began).unwrap_or_else(|| output.complaint().to_owned()),
+    }
 }
 
 /// Has Slurm's parser read a configuration file, without asking any daemon. `path` is where the file really is, see
@@ -107,44 +110,4 @@ fn parser_complaint(stderr: &str) -> Option<String> {
     let complaints: Vec<&str> =
         stderr.lines().filter_map(complaint).filter(|line| !line.contains("Unable to process")).collect();
     Some(if complaints.is_empty() { "Unable to process configuration file".to_owned() } else { complaints.join(" / ") })
-}
-
-/// Returns why slurmctld did not start with the new files, from what it logged since `began`.
-fn journal_complaint(machine: &Machine, began: u64) -> Option<String> {
-    let command = machine.command("journalctl").args([
-        "--unit=slurmctld.service",
-        "--output=cat",
-        "--no-pager",
-        "--quiet",
-        &format!("--since=@{began}"),
-    ]);
-    let journal = command.run().ok()?.stdout;
-    // The journal is asked by the second, so it may begin with an earlier attempt.
-    let attempt =
-        journal.rfind("Processing Reconfiguration Request").map_or(journal.as_str(), |start| &journal[start..]);
-    let complaints: Vec<&str> = attempt.lines().filter_map(complaint).filter(|line| !is_harmless(line)).collect();
-    // The first complaint names the culprit, the last fatal line what could not be done because of it.
-    let first = *complaints.first()?;
-    let fatal = complaints.iter().rfind(|line| line.starts_with("fatal:")).filter(|line| **line != first);
-    Some(fatal.map_or_else(|| first.to_owned(), |fatal| format!("{first} / {fatal}")))
-}
-
-/// Returns a line from `error:` or `fatal:` on. What is before differs between versions.
-fn complaint(line: &str) -> Option<&str> {
-    let start = ["fatal: ", "error: "].iter().filter_map(|mark| line.find(mark)).min()?;
-    let text = &line[start..];
-    Some(text.strip_prefix("error: ").unwrap_or(text).trim())
-}
-
-/// Complaints of every start, also of a good one.
-fn is_harmless(line: &str) -> bool {
-    [
-        "MailProg is invalid",
-        "default partition not set",
-        "glob parsing",
-        "\"Include\" failed in file",
-        "reconfigure failed",
-    ]
-    .iter()
-    .any(|known| line.contains(known))
 }

@@ -1,0 +1,71 @@
+//! What a daemon of Slurm complained about, from the journal. Which words are harmless is known here and nowhere else.
+
+use crate::machine::Machine;
+
+/// How far back to look. A daemon that fails to start writes a few dozen lines.
+const LINES: u32 = 200;
+
+/// Returns what a unit's last run complained about, on one line: the first complaint, which names the culprit, and the last fatal line.
+/// `None`: nothing, or nobody could be asked.
+pub fn last_complaint(machine: &Machine, unit: &str) -> Option<String> {
+    let journal = read(machine, unit, &format!("--lines={LINES}"))?;
+    // The last start in sight is the one to tell about; systemd says so in words that are the same for every unit.
+    let last = journal.rfind("\nStarting ").or_else(|| journal.rfind("Starting "));
+    summary(last.map_or(journal.as_str(), |start| &journal[start..]))
+}
+
+/// Returns what slurmctld complained about when it was asked to take up new files, from what it logged since `began`.
+pub(crate) fn complaint_of_reconfigure(machine: &Machine, began: u64) -> Option<String> {
+    let journal = read(machine, "slurmctld.service", &format!("--since=@{began}"))?;
+    // The journal is asked by the second, so it may begin with an earlier attempt.
+    let attempt =
+        journal.rfind("Processing Reconfiguration Request").map_or(journal.as_str(), |start| &journal[start..]);
+    summary(attempt)
+}
+
+fn read(machine: &Machine, unit: &str, range: &str) -> Option<String> {
+    let unit = format!("--unit={unit}");
+    let arguments = [unit.as_str(), "--output=cat", "--no-pager", "--quiet", range];
+    machine.command("journalctl").args(arguments).run().ok().map(|output| output.stdout)
+}
+
+fn summary(text: &str) -> Option<String> {
+    let complaints: Vec<&str> = text.lines().filter_map(complaint).filter(|line| !is_harmless(line)).collect();
+    let first = *complaints.first()?;
+    let fatal = complaints.iter().rfind(|line| line.starts_with("fatal:")).filter(|line| **line != first);
+    Some(fatal.map_or_else(|| first.to_owned(), |fatal| format!("{first} / {fatal}")))
+}
+
+/// Returns a line from `error:` or `fatal:` on. What is before differs between versions.
+pub(crate) fn complaint(line: &str) -> Option<&str> {
+    let start = ["fatal: ", "error: "].iter().filter_map(|mark| line.find(mark)).min()?;
+    let text = &line[start..];
+    Some(text.strip_prefix("error: ").unwrap_or(text).trim())
+}
+
+/// Complaints of every start, also of a good one.
+fn is_harmless(line: &str) -> bool {
+    [
+        "MailProg is invalid",
+        "default partition not set",
+        "glob parsing",
+        "\"Include\" failed in file",
+        "reconfigure failed",
+    ]
+    .iter()
+    .any(|known| line.contains(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_culprit_and_the_end_are_told() {
+        let text = "slurmctld: error: Configured MailProg is invalid\n[2026-01-01T00:00:00] error: bad thing\n\
+                    slurmctld: fatal: could not go on\n";
+        assert_eq!(summary(text).as_deref(), Some("bad thing / fatal: could not go on"));
+        assert_eq!(summary("slurmctld: fatal: only this\n").as_deref(), Some("fatal: only this"));
+        assert_eq!(summary("all is well\n"), None);
+    }
+}
