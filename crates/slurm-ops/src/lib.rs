@@ -28,7 +28,7 @@
 //! | --- | --- |
 //! | run a program with a deadline | [`command`], the only place that starts one |
 //! | replace a file atomically and durably | [`files`] |
-//! | install, hold, keep from being restarted by upgrades | [`packages`], [`needrestart`] |
+//! | install from where, hold, keep from being restarted by upgrades | [`source`], [`packages`], [`needrestart`] |
 //! | services, drop-ins, timers, what a daemon complained about | [`systemd`], [`timer`], [`journal`] |
 //! | nodes, partitions, jobs, reservations, reconfigure | [`scontrol`] |
 //! | start options and detection of a compute node | [`slurmd`], [`hardware`], [`version`] |
@@ -56,6 +56,7 @@ pub mod packages;
 pub mod scontrol;
 pub mod sentinel;
 pub mod slurmd;
+pub mod source;
 pub mod systemd;
 pub mod timer;
 pub mod version;

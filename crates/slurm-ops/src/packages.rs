@@ -7,11 +7,12 @@
 use crate::command::{Command, CommandError};
 use crate::files::{self, FileError};
 use crate::machine::Machine;
+use crate::source::{self, EnsureError, Source};
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-const INSTALL_DEADLINE: Duration = Duration::from_secs(20 * 60);
+pub(crate) const INSTALL_DEADLINE: Duration = Duration::from_secs(20 * 60);
 const QUICK_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Something about the packages of the machine that did not work.
@@ -23,6 +24,15 @@ pub enum PackageError {
     /// dpkg's records could not be read.
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+impl From<EnsureError> for PackageError {
+    fn from(error: EnsureError) -> Self {
+        match error {
+            EnsureError::Command(error) => Self::Command(error),
+            EnsureError::File(error) => Self::File(error),
+        }
+    }
 }
 
 /// A package that is completely installed.
@@ -92,6 +102,17 @@ fn read_status(text: &str, names: &[&str], found: &mut BTreeMap<String, Installe
 /// `units` are the services that come with them (or with what they depend on) and that have to be neither running nor enabled
 /// afterwards. A unit that is on the machine already is not touched.
 pub fn ensure_installed(machine: &Machine, packages: &[&str], units: &[&str]) -> Result<bool, PackageError> {
+    ensure_installed_from(machine, &Source::Archive, packages, units)
+}
+
+/// Does what [`ensure_installed`] does, with packages from a source of the operator's. Where all of them are installed already, from
+/// wherever they came, nothing is done: another source takes nothing away and upgrades nothing.
+pub fn ensure_installed_from(
+    machine: &Machine,
+    source: &Source,
+    packages: &[&str],
+    units: &[&str],
+) -> Result<bool, PackageError> {
     let present = installed(machine, packages)?;
     let missing: Vec<&str> = packages.iter().copied().filter(|name| !present.contains_key(*name)).collect();
     if missing.is_empty() {
@@ -100,6 +121,11 @@ pub fn ensure_installed(machine: &Machine, packages: &[&str], units: &[&str]) ->
     let new: Vec<&str> = units.iter().copied().filter(|unit| !unit_exists(machine, unit)).collect();
     if !new.is_empty() {
         systemctl(machine, &["--quiet", "--runtime", "mask", "--"]).args(new).run()?;
+    }
+    if *source != Source::Archive {
+        source::ensure_known(machine, source, || apt_get(machine))?;
+        // Always: a process killed after the source was named and before its lists were there would else install from elsewhere.
+        apt_get(machine).arg("update").run()?;
     }
     install(machine, &missing)?;
     finish(machine, units)?;

@@ -4,6 +4,7 @@ mod support;
 
 use slurm_conf::{Node, NodeName};
 use slurm_ops::slurmd::{self, SlurmdOptions};
+use slurm_ops::source::Source;
 use slurm_ops::timer::{self, TransientTimer};
 use slurm_ops::{packages, systemd};
 use std::time::Duration;
@@ -38,6 +39,31 @@ fn only_what_is_completely_installed_counts() {
     let journal = "Package: slurmd\nStatus: install ok installed\nVersion: 24.11.5-4\n";
     sandbox.file("/var/lib/dpkg/updates/0001", journal).file("/var/lib/dpkg/updates/tmp.i", "Package: slurmctld\n");
     assert_eq!(packages::version(&sandbox.machine(), "slurmd").unwrap().unwrap().version, "24.11.5-4");
+}
+
+#[test]
+fn a_source_is_known_and_its_lists_are_fetched_before_anything_comes_from_it() {
+    let text = "Types: deb\nURIs: https://x.example/\nSuites: noble\nComponents: main\nSigned-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mDME\n -----END PGP PUBLIC KEY BLOCK-----\n";
+    let source: Source = text.parse().unwrap();
+    let sandbox = installing();
+    sandbox.file("/etc/apt/sources.list.d/keep", "");
+    assert!(packages::ensure_installed_from(&sandbox.machine(), &source, &["slurmd"], &[]).unwrap());
+    assert_eq!(verbs(&sandbox), ["apt-get update", "apt-get install slurmd"]);
+    assert_eq!(std::fs::read_to_string(sandbox.path("etc/apt/sources.list.d/slurm-charm.sources")).unwrap(), text);
+    // What is installed stays, wherever it came from.
+    let other: Source = "ppa:somebody/slurm".parse().unwrap();
+    assert!(!packages::ensure_installed_from(&sandbox.machine(), &other, &["slurmd"], &[]).unwrap());
+    assert_eq!(verbs(&sandbox).len(), 2);
+}
+
+#[test]
+fn a_ppa_is_added_with_ubuntus_own_program() {
+    let sandbox = installing();
+    sandbox.program("add-apt-repository", "");
+    let source: Source = "ppa:somebody/slurm".parse().unwrap();
+    assert!(packages::ensure_installed_from(&sandbox.machine(), &source, &["slurmd"], &[]).unwrap());
+    let added = "add-apt-repository ppa:somebody/slurm";
+    assert_eq!(verbs(&sandbox), [added, added, "apt-get update", "apt-get install slurmd"]);
 }
 
 #[test]
