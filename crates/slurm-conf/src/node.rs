@@ -49,7 +49,7 @@ const NUMBERS: &[(&str, u64, u64)] = &[
     ("Boards", 1, UINT16),
     ("CoreSpecCount", 0, UINT16),
     ("CoresPerSocket", 1, UINT16),
-    ("CPUs", 1, UINT16),
+    ("CPUs", 0, UINT16),
     ("MemSpecLimit", 0, u64::MAX),
     ("Port", 1, UINT16),
     ("RealMemory", 1, u64::MAX),
@@ -313,7 +313,6 @@ mod tests {
             "New=1 NEW=2",
             "Weight=1 weight=2",
             "Weight=-1",
-            "CPUs=0",
             "Weight",
             "Gres=\"a b\"",
         ] {

@@ -132,21 +132,25 @@ impl PartitionOption {
 
     /// Tells what Slurm would expect instead of `value`, if it is sure to refuse it.
     ///
-    /// Slurm is more lenient than [`Partition`](crate::Partition): some nonsense it logs and ignores.
+    /// In a file Slurm is more lenient than here: it ignores what is wrong with lists and free texts.
     pub(crate) fn refusal(&self, value: &str) -> Option<String> {
-        let ignored = match self.kind {
-            OptionKind::List | OptionKind::Text => true,
+        match (self.kind, value) {
+            (OptionKind::List | OptionKind::Text, _) => None,
+            (_, "-1") if self.name == "MaxNodes" => Some(self.expected()),
+            _ if self.is_lenient(value) => None,
+            _ => self.value_from_text(value).err(),
+        }
+    }
+
+    /// Tells whether Slurm starts with a value that is none of this option's: it does not look, or it logs and goes on.
+    fn is_lenient(&self, value: &str) -> bool {
+        match self.kind {
             OptionKind::CountedWord(words) => words.iter().any(|word| {
                 let behind = value.get(word.len()..).unwrap_or("?");
                 value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
                     && (behind.is_empty() || behind.starts_with(':'))
             }),
             _ => matches!(self.name, "CpuBind" | "PreemptMode" | "OverTimeLimit"),
-        };
-        match value {
-            _ if ignored => None,
-            "-1" if self.name == "MaxNodes" => Some(self.expected()),
-            _ => self.value_from_text(value).err(),
         }
     }
 
@@ -156,14 +160,14 @@ impl PartitionOption {
             return Err(format!("text in which {problem}"));
         }
         let lower = text.to_ascii_lowercase();
-        let value = match self.kind {
+        let known = match self.kind {
             OptionKind::Text => (!text.is_empty()).then(|| OptionValue::Text(text.to_owned())),
-            OptionKind::Word(words) => words.contains(&lower.as_str()).then_some(OptionValue::Text(lower)),
+            OptionKind::Word(words) => words.contains(&lower.as_str()).then(|| OptionValue::Text(lower.clone())),
             OptionKind::CountedWord(words) => {
                 let (word, count) =
                     lower.split_once(':').map_or((lower.as_str(), None), |(word, count)| (word, Some(count)));
                 let counted = count.is_none_or(|count| is_digits(count) && count.parse::<u16>().is_ok());
-                (words.contains(&word) && counted).then_some(OptionValue::Text(lower))
+                (words.contains(&word) && counted).then(|| OptionValue::Text(lower.clone()))
             }
             OptionKind::Boolean => match lower.as_str() {
                 "yes" | "true" | "1" | "up" => Some(OptionValue::Boolean(true)),
@@ -185,8 +189,9 @@ impl PartitionOption {
             },
             OptionKind::Time => time_value(text),
             OptionKind::List => {
-                let words: Vec<String> = text.split(',').map(str::to_owned).collect();
-                let clean = words.iter().all(|word| !word.is_empty() && !word.contains(char::is_whitespace));
+                // Slurm overlooks a gap between two commas.
+                let words: Vec<String> = text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+                let clean = !words.is_empty() && !text.contains(char::is_whitespace);
                 clean.then_some(OptionValue::List(words))
             }
             OptionKind::WordList(words) => {
@@ -195,7 +200,9 @@ impl PartitionOption {
             }
             OptionKind::Weights => weights(text),
         };
-        value.ok_or_else(|| self.expected())
+        // A later Slurm may have more words; the installed one is the judge, and it starts with these.
+        let lenient = || (!lower.is_empty() && self.is_lenient(text)).then(|| OptionValue::Text(lower.clone()));
+        known.or_else(lenient).ok_or_else(|| self.expected())
     }
 
     /// Reads a value from JSON. Strings are read as slurm.conf text, so both the normal form and a tolerant one pass.
@@ -373,8 +380,17 @@ mod tests {
         check("PreemptMode", "SUSPEND,GANG", json!("suspend,gang"), "SUSPEND,GANG");
         check("TRESBillingWeights", "CPU=1.0,Mem=0.25G", json!({"CPU": 1.0, "Mem": "0.25G"}), "CPU=1.0,Mem=0.25G");
         check("TRESBillingWeights", "CPU=1", json!({"CPU": 1.0}), "CPU=1.0");
+        check("AllowGroups", "a,,b", json!(["a", "b"]), "a,b");
         check("QOS", "normal", json!("normal"), "normal");
         check("PriorityTier", "65533", json!(65533), "65533");
+    }
+
+    #[test]
+    fn what_slurm_starts_with_is_left_to_it() {
+        check("OverSubscribe", "FORCE:x", json!("force:x"), "FORCE:X");
+        check("PreemptMode", "sometimes", json!("sometimes"), "SOMETIMES");
+        check("CpuBind", "magic", json!("magic"), "MAGIC");
+        check("OverTimeLimit", "70000", json!("70000"), "70000");
     }
 
     #[test]
@@ -390,9 +406,9 @@ mod tests {
             ("PriorityTier", "70000"),
             ("Default", "maybe"),
             ("State", "open"),
-            ("OverSubscribe", "FORCE:x"),
-            ("OverSubscribe", "FORCE:"),
-            ("AllowGroups", "a,,b"),
+            ("OverSubscribe", "FORCEX"),
+            ("OverSubscribe", "maybe:4"),
+            ("AllowGroups", ","),
             ("AllowGroups", "a b"),
             ("QOS", "a#b"),
             ("QOS", "a\nPartitionName=x"),
