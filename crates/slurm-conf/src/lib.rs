@@ -18,8 +18,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`GresConf`] and [`CgroupConf`] are the same for the files beside it, [`Parameters`] what an operator adds to them, [`HostList`]
-//! many names in one word.
+//! [`GresConf`] and [`CgroupConf`] are the same for the files beside it, [`Parameters`] what an operator adds to them, [`Overlaid`] a
+//! file with such parameters on it that can be taken off again, [`HostList`] many names in one word.
 //!
 //! The installed Slurm is the judge of what is valid. [`SlurmConf::check`] and the tables behind it exist for messages: line, key,
 //! value, what is expected, the nearest known key. A plain key that they do not know is a doubt, never an error.
@@ -45,6 +45,7 @@ mod nearest;
 mod node;
 mod node_json;
 mod nodeset;
+mod overlay;
 mod parameters;
 mod partition;
 mod partition_option;
@@ -63,6 +64,7 @@ pub use hostlist::{HostList, MOST_HOSTS};
 pub use name::{ClusterName, HostName, NodeName, PartitionName};
 pub use node::Node;
 pub use nodeset::NodeSet;
+pub use overlay::Overlaid;
 pub use parameters::{Doubt, ParameterError, Parameters};
 pub use partition::Partition;
 pub use partition_option::{OptionKind, OptionValue, PartitionOption};
