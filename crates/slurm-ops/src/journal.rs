@@ -9,9 +9,8 @@ const LINES: u32 = 200;
 /// `None`: nothing, or nobody could be asked.
 pub fn last_complaint(machine: &Machine, unit: &str) -> Option<String> {
     let journal = read(machine, unit, &format!("--lines={LINES}"))?;
-    // The last start in sight is the one to tell about; systemd says so in words that are the same for every unit.
-    let last = journal.rfind("\nStarting ").or_else(|| journal.rfind("Starting "));
-    summary(last.map_or(journal.as_str(), |start| &journal[start..]))
+    // The last start in sight is the one to tell about.
+    summary(last_run(&journal))
 }
 
 /// Returns what slurmctld complained about when it was asked to take up new files, from what it logged since `began`.
@@ -21,6 +20,43 @@ pub(crate) fn complaint_of_reconfigure(machine: &Machine, began: u64) -> Option<
     let attempt =
         journal.rfind("Processing Reconfiguration Request").map_or(journal.as_str(), |start| &journal[start..]);
     summary(attempt)
+}
+
+/// Why a daemon of Slurm cannot talk to the others, where Slurm's own words would mislead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The name of a host cannot be resolved.
+    NameResolution,
+    /// The other side refuses what this one says about itself: keys or clocks differ.
+    Authentication,
+}
+
+impl Cause {
+    /// Finds the cause in words of Slurm: of the last line that shows one.
+    pub fn find(text: &str) -> Option<Self> {
+        text.lines().rev().find_map(|line| {
+            let signs = [
+                ("getaddrinfo() failed", Self::NameResolution),
+                ("Unable to resolve", Self::NameResolution),
+                ("authentication error", Self::Authentication),
+                ("jwt_decode (with key) failure", Self::Authentication),
+                ("could not find kid", Self::Authentication),
+            ];
+            signs.iter().find(|(sign, _)| line.contains(sign)).map(|(_, cause)| *cause)
+        })
+    }
+}
+
+/// Looks in what a unit's last run wrote for why it cannot talk to the others. `None`: nothing known, or nobody could be asked.
+pub fn cause(machine: &Machine, unit: &str) -> Option<Cause> {
+    let journal = read(machine, unit, &format!("--lines={LINES}"))?;
+    Cause::find(last_run(&journal))
+}
+
+/// systemd says that it starts a unit in words that are the same for every unit.
+fn last_run(journal: &str) -> &str {
+    let last = journal.rfind("\nStarting ").or_else(|| journal.rfind("Starting "));
+    last.map_or(journal, |start| &journal[start..])
 }
 
 fn read(machine: &Machine, unit: &str, range: &str) -> Option<String> {
@@ -51,6 +87,7 @@ fn is_harmless(line: &str) -> bool {
         "glob parsing",
         "\"Include\" failed in file",
         "reconfigure failed",
+        "Limited MemSpecLimit support",
     ]
     .iter()
     .any(|known| line.contains(known))
@@ -67,5 +104,17 @@ mod tests {
         assert_eq!(summary(text).as_deref(), Some("bad thing / fatal: could not go on"));
         assert_eq!(summary("slurmctld: fatal: only this\n").as_deref(), Some("fatal: only this"));
         assert_eq!(summary("all is well\n"), None);
+    }
+
+    #[test]
+    fn the_last_sign_of_the_last_run_is_the_cause() {
+        let text = "slurmd: error: _xgetaddrinfo: getaddrinfo() failed: Name or service not known: Success\n\
+                    Starting slurmd.service - Slurm node daemon...\n\
+                    slurmd: error: _fetch_child: failed to fetch remote configs: Protocol authentication error\n\
+                    slurmd: error: _establish_configuration: failed to load configs. Retrying in 10 seconds.\n";
+        assert_eq!(Cause::find(last_run(text)), Some(Cause::Authentication));
+        let first = text.lines().next().unwrap();
+        assert_eq!(Cause::find(last_run(first)), Some(Cause::NameResolution));
+        assert_eq!(Cause::find("slurmd: slurmd version 24.11.5 started\n"), None);
     }
 }

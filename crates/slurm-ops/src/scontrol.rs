@@ -4,15 +4,17 @@
 //! and whatever is not surely an answer counts as "could not ask".
 
 mod jobs;
+mod judge;
 mod node;
 mod partition;
 mod reconfigure;
 mod reservation;
 
-pub use jobs::{JobRecord, LocalJobs, jobs, jobs_in_partition, jobs_on, jobs_waiting_for, local_jobs};
+pub use jobs::{JobRecord, LocalJobs, cancel_jobs, jobs, jobs_in_partition, jobs_on, jobs_waiting_for, local_jobs};
+pub use judge::{judge_node, judge_partition};
 pub use node::{
-    NodeLookup, NodeRecord, delete_node, down_node, down_nodes, drain_node, drain_nodes, node, nodes, resume_node,
-    resume_nodes, save_node,
+    NodeLookup, NodeRecord, delete_node, down_node, down_nodes, drain_node, drain_nodes, fail_node, node, nodes,
+    resume_node, resume_nodes, save_node, set_node_comment, set_node_features, set_node_reason, set_node_weight,
 };
 pub use partition::{
     PartitionLookup, PartitionRecord, PartitionState, delete_partition, partition, partitions, save_partitions,

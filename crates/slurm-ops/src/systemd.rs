@@ -25,6 +25,10 @@ pub struct UnitState {
     pub main_pid: Option<u32>,
     /// When the unit was last entered into `active`, in seconds since 1970.
     pub active_since: Option<u64>,
+    /// When its main process was started, in seconds since 1970. A reconfigure replaces the process without a start.
+    pub main_started: Option<u64>,
+    /// Another one for each start, whoever asked for it.
+    pub invocation: String,
     /// Who is killed when the unit stops. slurmd needs `process`: with anything else its jobs die with it.
     pub kill_mode: String,
     /// The unit file or a drop-in is newer than what systemd has read.
@@ -72,8 +76,8 @@ pub fn state(machine: &Machine, unit: &str) -> Result<UnitState, CommandError> {
 
 /// Asks for the state of several units with one process. The answers come in the order of the question.
 pub fn states(machine: &Machine, units: &[&str]) -> Result<Vec<UnitState>, CommandError> {
-    const PROPERTIES: &str =
-        "LoadState,ActiveState,SubState,Result,UnitFileState,MainPID,ActiveEnterTimestamp,KillMode,NeedDaemonReload";
+    const PROPERTIES: &str = "LoadState,ActiveState,SubState,Result,UnitFileState,MainPID,ActiveEnterTimestamp,\
+        ExecMainStartTimestamp,InvocationID,KillMode,NeedDaemonReload";
     let command = systemctl(machine)
         .args(["show", "--timestamp=unix", "--property", PROPERTIES, "--"])
         .args(units.iter().copied());
@@ -96,15 +100,19 @@ fn parse_state(block: &str) -> UnitState {
             "Result" => state.result = value.to_owned(),
             "UnitFileState" => state.unit_file = value.to_owned(),
             "MainPID" => state.main_pid = value.parse().ok().filter(|pid| *pid != 0),
-            "ActiveEnterTimestamp" => {
-                state.active_since = value.strip_prefix('@').and_then(|seconds| seconds.parse().ok())
-            }
+            "ActiveEnterTimestamp" => state.active_since = unix_time(value),
+            "ExecMainStartTimestamp" => state.main_started = unix_time(value),
+            "InvocationID" => state.invocation = value.to_owned(),
             "KillMode" => state.kill_mode = value.to_owned(),
             "NeedDaemonReload" => state.needs_daemon_reload = value == "yes",
             _ => {}
         }
     }
     state
+}
+
+fn unix_time(value: &str) -> Option<u64> {
+    value.strip_prefix('@').and_then(|seconds| seconds.parse().ok())
 }
 
 /// Returns the command line of a running process. `None`: it is gone.

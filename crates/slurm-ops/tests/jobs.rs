@@ -155,3 +155,19 @@ fn partitions_are_saved_without_changing_any() {
     let error = scontrol::save_partitions(&absent.machine(), &compute(), SAVED).unwrap_err();
     assert_eq!(error.refusal(), Some(Refusal::NoSuchPartition));
 }
+
+#[test]
+fn jobs_are_cancelled_and_those_that_ended_meanwhile_are_no_obstacle() {
+    let ended = "scancel: error: Kill job error on job id 7: Invalid job id specified\n\
+                 scancel: error: Kill job error on job id 8: Job/step already completing or completed\n";
+    for (stderr, code) in [("", 0), (ended, 1)] {
+        let sandbox = answering("scancel", "", stderr, code);
+        scontrol::cancel_jobs(&sandbox.machine(), &[7, 8]).unwrap();
+        assert_eq!(sandbox.calls(), ["scancel 7 8"]);
+    }
+    let sandbox = answering("scancel", "", CONNECT_FAILURE, 1);
+    let error = scontrol::cancel_jobs(&sandbox.machine(), &[7]).unwrap_err();
+    assert!(matches!(error, ScontrolError::Unreachable { .. }), "{error:?}");
+    scontrol::cancel_jobs(&sandbox.machine(), &[]).unwrap();
+    assert_eq!(sandbox.calls().len(), 1, "nobody is asked to cancel nothing");
+}

@@ -2,7 +2,7 @@
 
 mod support;
 
-use slurm_conf::{HostList, NodeName};
+use slurm_conf::{HostList, Node, NodeName, Partition};
 use slurm_ops::scontrol::{self, Candidate, NodeLookup, Reconfigure, Refusal, ScontrolError};
 use support::Sandbox;
 
@@ -268,4 +268,50 @@ fn versions_of_daemon_and_controller_are_compared() {
         let asked = scontrol::controller_version(&answering(stdout, stderr, code).machine());
         assert!(matches!(asked, Err(ScontrolError::Unreachable { .. })), "{asked:?}");
     }
+}
+
+#[test]
+fn a_node_and_a_partition_are_judged_without_a_cluster_and_leave_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.file("/run/keep", "").program("scontrol", "cp $SLURM_CONF $ROOT/seen; echo slurm-wlm 24.11.5");
+    let machine = sandbox.machine();
+    let seen = || std::fs::read_to_string(sandbox.path("seen")).unwrap();
+    let node = Node::from_config("CPUs=2 NewKey=1").unwrap();
+    assert_eq!(scontrol::judge_node(&machine, &node).unwrap(), Candidate::Readable);
+    assert!(seen().ends_with("\nNodeName=candidate CPUs=2 newkey=1\n"), "{}", seen());
+    let partition = Partition::from_config("compute", "MaxTime=60").unwrap();
+    assert_eq!(scontrol::judge_partition(&machine, &partition).unwrap(), Candidate::Readable);
+    assert!(seen().ends_with("\nPartitionName=compute Nodes=compute MaxTime=60\n"), "{}", seen());
+    assert_eq!(std::fs::read_dir(sandbox.path("run")).unwrap().count(), 1, "nothing is left");
+}
+
+#[test]
+fn a_verdict_names_the_key_and_not_the_place_of_the_candidate() {
+    let said = "scontrol: error: Parsing error at unrecognized key: MaxTim\n\
+                scontrol: error: Parse error in file /run/slurm-charm-candidate.conf line 4: \" MaxTim=60\"\n\
+                scontrol: fatal: Unable to process configuration file\n";
+    let sandbox = answering("", said, 1);
+    sandbox.file("/run/keep", "");
+    let partition = Partition::from_config("compute", "MaxTim=60").unwrap();
+    let reason = "Parsing error at unrecognized key: MaxTim".to_owned();
+    assert_eq!(scontrol::judge_partition(&sandbox.machine(), &partition).unwrap(), Candidate::Refused { reason });
+}
+
+#[test]
+fn single_settings_of_a_node_are_changed_in_place() {
+    let sandbox = answering("", "", 0);
+    let machine = sandbox.machine();
+    scontrol::set_node_weight(&machine, &compute_0(), 7).unwrap();
+    scontrol::set_node_features(&machine, &compute_0(), &["compute", "fast"]).unwrap();
+    scontrol::set_node_comment(&machine, &compute_0(), "a\nb").unwrap();
+    scontrol::set_node_reason(&machine, &compute_0(), "disk").unwrap();
+    scontrol::fail_node(&machine, &compute_0(), "disk").unwrap();
+    let expected = [
+        "scontrol update nodename=compute-0 weight=7",
+        "scontrol update nodename=compute-0 availablefeatures=compute,fast activefeatures=compute,fast",
+        "scontrol update nodename=compute-0 comment=a b",
+        "scontrol update nodename=compute-0 reason=disk",
+        "scontrol update nodename=compute-0 state=fail reason=disk",
+    ];
+    assert_eq!(sandbox.calls(), expected);
 }

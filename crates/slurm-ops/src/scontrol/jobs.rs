@@ -80,6 +80,21 @@ pub fn jobs_waiting_for(machine: &Machine, node: &NodeName) -> Result<Vec<JobRec
     Ok(waiting.into_iter().filter(|job| job.waits_for(node)).collect())
 }
 
+/// Cancels jobs, which then take until their processes have ended. One that has ended already is no obstacle.
+pub fn cancel_jobs(machine: &Machine, jobs: &[u64]) -> Result<(), ScontrolError> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let scancel = machine.command("scancel").env_remove("SLURM_CONF").deadline(DEADLINE);
+    let scancel = scancel.args(jobs.iter().map(u64::to_string));
+    let output = scancel.output().map_err(|error| super::unreachable(&error))?;
+    let ended = |line: &str| line.contains("Invalid job id") || line.contains("already completing or completed");
+    if output.success() || output.stderr.lines().filter(|line| !line.trim().is_empty()).all(ended) {
+        return Ok(());
+    }
+    Err(refusal(&scancel, &output))
+}
+
 fn queue(machine: &Machine, filter: &[&str]) -> Result<Vec<JobRecord>, ScontrolError> {
     #[derive(Deserialize)]
     struct Answer {

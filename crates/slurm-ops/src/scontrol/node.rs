@@ -31,9 +31,22 @@ pub struct NodeRecord {
     /// Free text; [`save_node`] leaves a mark there.
     #[serde(default)]
     pub comment: String,
+    /// Who gave the reason. Slurm's own user: Slurm itself, or a `State=` that the node brought along.
+    #[serde(rename = "reason_set_by_user", default)]
+    pub reason_by: String,
+    /// Nodes of less weight are taken first. One that is not told is 1.
+    #[serde(default = "default_weight")]
+    pub weight: u64,
+    /// Generic resources, as in `gpu:tesla_t4:2(S:0)`; empty without any.
+    #[serde(default)]
+    pub gres: String,
     /// Version of its slurmd; empty before the first registration.
     #[serde(default)]
     pub version: String,
+}
+
+fn default_weight() -> u64 {
+    1
 }
 
 impl NodeRecord {
@@ -131,6 +144,36 @@ pub fn resume_nodes(machine: &Machine, nodes: &HostList) -> Result<bool, Scontro
 /// for up to five minutes, and a takeover would not know it.
 pub fn save_node(machine: &Machine, name: &NodeName) -> Result<(), ScontrolError> {
     update(machine, name, &["comment=joined"])
+}
+
+/// Sets a node's weight. The next reconfigure of slurmctld brings back the one that the node registered with.
+pub fn set_node_weight(machine: &Machine, name: &NodeName, weight: u64) -> Result<(), ScontrolError> {
+    update(machine, name, &[&format!("weight={weight}")])
+}
+
+/// Sets a node's features, all of them active. They stay until the node is deleted.
+pub fn set_node_features<S: AsRef<str>>(
+    machine: &Machine,
+    name: &NodeName,
+    features: &[S],
+) -> Result<(), ScontrolError> {
+    let list = features.iter().map(|feature| one_line(feature.as_ref())).collect::<Vec<_>>().join(",");
+    update(machine, name, &[&format!("availablefeatures={list}"), &format!("activefeatures={list}")])
+}
+
+/// Sets a node's comment.
+pub fn set_node_comment(machine: &Machine, name: &NodeName, comment: &str) -> Result<(), ScontrolError> {
+    update(machine, name, &[&format!("comment={}", one_line(comment))])
+}
+
+/// Sets the reason of a node that is set aside, and nothing else.
+pub fn set_node_reason(machine: &Machine, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
+    update(machine, name, &[&format!("reason={}", one_line(reason))])
+}
+
+/// Marks a node as about to fail: it takes no new jobs. Slurm insists on a reason.
+pub fn fail_node(machine: &Machine, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
+    update(machine, name, &["state=fail", &format!("reason={}", one_line(reason))])
 }
 
 /// Deletes a node's record. One that is not there counts as deleted; one with jobs is refused.
