@@ -44,22 +44,24 @@ const KEYS: &[&str] = &[
 const UINT16: u64 = 65_535;
 const UINT32: u64 = 4_294_967_295;
 
-/// Keys whose value is a whole number, with the smallest that makes sense and the largest that Slurm reads.
-const NUMBERS: &[(&str, u64, u64)] = &[
-    ("Boards", 1, UINT16),
-    ("CoreSpecCount", 0, UINT16),
-    ("CoresPerSocket", 1, UINT16),
-    ("CPUs", 0, UINT16),
-    ("MemSpecLimit", 0, u64::MAX),
-    ("Port", 1, UINT16),
-    ("RealMemory", 1, u64::MAX),
-    ("RestrictedCoresPerGPU", 0, UINT16),
-    ("Sockets", 1, UINT16),
-    ("SocketsPerBoard", 1, UINT16),
-    ("ThreadsPerCore", 1, UINT16),
-    ("TmpDisk", 0, UINT32),
-    ("Weight", 0, UINT32),
+/// Keys whose value is a whole number, with the largest that Slurm reads.
+const NUMBERS: &[(&str, u64)] = &[
+    ("Boards", UINT16),
+    ("CoreSpecCount", UINT16),
+    ("CoresPerSocket", UINT16),
+    ("CPUs", UINT16),
+    ("MemSpecLimit", u64::MAX),
+    (PORT, UINT16),
+    ("RealMemory", u64::MAX),
+    ("RestrictedCoresPerGPU", UINT16),
+    ("Sockets", UINT16),
+    ("SocketsPerBoard", UINT16),
+    ("ThreadsPerCore", UINT16),
+    ("TmpDisk", UINT32),
+    ("Weight", UINT32),
 ];
+
+const PORT: &str = "Port";
 
 /// Two names of one thing: the second is what this crate writes.
 const ALIASES: &[(&str, &str)] = &[("Features", "Feature"), ("Procs", "CPUs")];
@@ -148,11 +150,11 @@ impl Node {
         if key != "Reason" && value.contains(char::is_whitespace) {
             return Err(refused("a value without blanks".to_owned()));
         }
-        if let Some((_, smallest, largest)) = NUMBERS.iter().find(|(name, ..)| *name == key) {
-            let digits = value.bytes().all(|byte| byte.is_ascii_digit());
-            if !(digits && value.parse::<u64>().is_ok_and(|number| (*smallest..=*largest).contains(&number))) {
-                return Err(refused(format!("a whole number of {smallest} or more, up to {largest}")));
-            }
+        if key == PORT && !value.parse::<u16>().is_ok_and(|port| port > 0) {
+            return Err(refused(format!("a whole number from 1 to {UINT16}")));
+        }
+        if let Some(expected) = Self::refusal(key, value) {
+            return Err(refused(expected));
         }
         // Slurm wants the sockets either in all or per board.
         match key {
@@ -183,14 +185,14 @@ impl Node {
 
     /// Tells whether the value of `key` is a whole number.
     pub(crate) fn is_number(key: &str) -> bool {
-        NUMBERS.iter().any(|(name, ..)| *name == key)
+        NUMBERS.iter().any(|(name, _)| *name == key)
     }
 
     /// Tells what Slurm would expect instead of `value` in a line of a file, if it is sure to refuse it.
     pub(crate) fn refusal(key: &'static str, value: &str) -> Option<String> {
-        let (_, _, largest) = NUMBERS.iter().find(|(name, ..)| *name == key)?;
-        // `Port` is a list of ports in a line of many nodes.
-        (key != "Port" && !is_number(value, *largest))
+        let (_, largest) = NUMBERS.iter().find(|(name, _)| *name == key)?;
+        // In a line of many nodes this is a list of ports.
+        (key != PORT && !is_number(value, *largest))
             .then(|| format!("a whole number from 0 to {largest}, or UNLIMITED"))
     }
 

@@ -179,7 +179,7 @@ impl PartitionOption {
                 // On the wire −1 may stand for no limit; in slurm.conf only `SuspendTime` may be −1.
                 "-1" if self.name == "MaxNodes" => Some(OptionValue::Text(self.no_limit().to_owned())),
                 "-1" if self.name == "SuspendTime" => Some(OptionValue::Integer(-1)),
-                digits if is_digits(digits) => digits
+                number if is_digits(unsigned(number)) => unsigned(number)
                     .parse::<u64>()
                     .ok()
                     .filter(|number| *number <= largest)
@@ -191,7 +191,7 @@ impl PartitionOption {
             OptionKind::List => {
                 // Slurm overlooks a gap between two commas.
                 let words: Vec<String> = text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
-                let clean = !words.is_empty() && !text.contains(char::is_whitespace);
+                let clean = !words.is_empty() && !text.contains(|c: char| c.is_whitespace() && c != ' ');
                 clean.then_some(OptionValue::List(words))
             }
             OptionKind::WordList(words) => {
@@ -233,7 +233,7 @@ impl PartitionOption {
             OptionKind::Boolean => "YES or NO".to_owned(),
             OptionKind::Count(largest) => format!("a number from 0 to {largest} or {}", self.no_limit()),
             OptionKind::Time => "minutes, mm:ss, hh:mm:ss, days-hh, days-hh:mm, days-hh:mm:ss or UNLIMITED".to_owned(),
-            OptionKind::List => "words joined by commas, without blanks".to_owned(),
+            OptionKind::List => "words joined by commas".to_owned(),
             OptionKind::WordList(words) => format!("one or more of {} joined by commas", words.join(", ")),
             OptionKind::Weights => "name=number joined by commas, such as CPU=1.0,Mem=0.25G".to_owned(),
         }
@@ -277,6 +277,11 @@ impl PartitionOption {
     }
 }
 
+/// Slurm reads a number with a plus before it like one without.
+fn unsigned(number: &str) -> &str {
+    number.strip_prefix('+').unwrap_or(number)
+}
+
 fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -313,6 +318,8 @@ fn time_value(text: &str) -> Option<OptionValue> {
     let (days, clock) = text.split_once('-').map_or((None, text), |(days, clock)| (Some(days), clock));
     let fields = clock.split(':').count();
     let shape = if days.is_some() { 1..=3 } else { 2..=3 };
+    // `5-` is five days.
+    let clock = if days.is_some() && clock.is_empty() { "0" } else { clock };
     let numbers = days.into_iter().chain(clock.split(':')).all(|field| is_digits(field) && field.len() <= 9);
     (shape.contains(&fields) && numbers).then(|| OptionValue::Text(text.to_owned()))
 }
@@ -324,7 +331,8 @@ fn weights(text: &str) -> Option<OptionValue> {
         let named =
             !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_-:.".contains(&byte));
         let number = weight.strip_suffix(['K', 'M', 'G', 'T', 'P', 'k', 'm', 'g', 't', 'p']).unwrap_or(weight);
-        let numeric = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && number.parse::<f64>().is_ok();
+        let numeric = number.bytes().all(|byte| byte.is_ascii_digit() || b".eE".contains(&byte))
+            && number.parse::<f64>().is_ok_and(f64::is_finite);
         if !named || !numeric {
             return None;
         }
@@ -380,6 +388,7 @@ mod tests {
         check("PreemptMode", "SUSPEND,GANG", json!("suspend,gang"), "SUSPEND,GANG");
         check("TRESBillingWeights", "CPU=1.0,Mem=0.25G", json!({"CPU": 1.0, "Mem": "0.25G"}), "CPU=1.0,Mem=0.25G");
         check("TRESBillingWeights", "CPU=1", json!({"CPU": 1.0}), "CPU=1.0");
+        check("AllowGroups", "a b,c", json!(["a b", "c"]), "a b,c");
         check("AllowGroups", "a,,b", json!(["a", "b"]), "a,b");
         check("QOS", "normal", json!("normal"), "normal");
         check("PriorityTier", "65533", json!(65533), "65533");
@@ -387,6 +396,9 @@ mod tests {
 
     #[test]
     fn what_slurm_starts_with_is_left_to_it() {
+        check("MaxTime", "5-", json!("5-"), "5-");
+        check("MaxNodes", "+2", json!(2), "2");
+        check("TRESBillingWeights", "CPU=1e3", json!({"CPU": 1000.0}), "CPU=1000.0");
         check("OverSubscribe", "FORCE:x", json!("force:x"), "FORCE:X");
         check("PreemptMode", "sometimes", json!("sometimes"), "SOMETIMES");
         check("CpuBind", "magic", json!("magic"), "MAGIC");
@@ -398,10 +410,11 @@ mod tests {
         for (name, text) in [
             ("MaxTime", "zzz"),
             ("MaxTime", "1:2:3:4"),
-            ("MaxTime", "5-"),
+            ("MaxTime", "-5"),
+            ("MaxTime", "+5"),
             ("MaxTime", ""),
             ("MaxNodes", "-2"),
-            ("MaxNodes", "+2"),
+            ("MaxNodes", "+-2"),
             ("MinNodes", "-1"),
             ("PriorityTier", "70000"),
             ("Default", "maybe"),
@@ -409,7 +422,7 @@ mod tests {
             ("OverSubscribe", "FORCEX"),
             ("OverSubscribe", "maybe:4"),
             ("AllowGroups", ","),
-            ("AllowGroups", "a b"),
+            ("AllowGroups", "a\u{a0}b"),
             ("QOS", "a#b"),
             ("QOS", "a\nPartitionName=x"),
             ("QOS", "a\"b"),
