@@ -138,13 +138,16 @@ class Lab:
 
     # The daemon
 
-    def daemon(self):
-        """Process number of this model's daemon."""
-        found = [
+    def daemons(self):
+        """Process numbers of this model's daemons; there should be one, or none."""
+        return [
             int(path.parent.name)
             for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")
             if words(path)[-2:] == ["daemon", self.model]
         ]
+
+    def daemon(self):
+        found = self.daemons()
         assert len(found) == 1, f"daemons of {self.model}: {found}"
         return found[0]
 

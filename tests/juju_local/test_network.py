@@ -40,5 +40,5 @@ def test_names_of_machines_resolve_also_those_of_later_ones(lab):
     lab.settle(web=3)
     for name, machine in lab.juju.status().machines.items():
         for unit in lab.juju.status().get_units("web"):
-            found = lab.on(unit, f"getent ahostsv4 {machine.hostname}").split()[0]
+            found = lab.on(unit, f"getent hosts {machine.hostname}").split()[0]
             assert found == machine.ip_addresses[0], f"machine {name} on {unit}"

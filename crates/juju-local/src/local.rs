@@ -132,21 +132,29 @@ fn power_on(machine: &machine::Machine) -> anyhow::Result<()> {
     machine.wait_ready(BOOT_LIMIT)
 }
 
-/// Works from what is on disk, so that it does its work whether or not any daemon lives.
 fn clean() -> anyhow::Result<()> {
-    for name in crate::client::model_names() {
-        let model_paths = paths::ModelPaths::of(&name);
-        let removed = daemon::short_id(&model_paths).and_then(|digits| machine::clean(&format!("jl-{digits}")));
-        match removed {
-            Ok(names) => eprintln!(
-                "model {name}: removed {}",
-                if names.is_empty() { "nothing but its files".to_owned() } else { names.join(", ") }
-            ),
-            Err(error) => eprintln!("model {name}: {error:#}"),
+    for name in crate::client::model_directories() {
+        match wipe(&name)?.as_slice() {
+            [] => eprintln!("model {name}: removed nothing but its files"),
+            removed => eprintln!("model {name}: removed {}", removed.join(", ")),
         }
-        machine::remove_directories(model_paths.root())?;
-        std::fs::remove_dir_all(model_paths.root())?;
     }
     std::fs::remove_file(paths::state().join("current")).ok();
     Ok(())
+}
+
+/// Removes a model and all it has on the host. Works from what is on disk, so that it does its work whether or not any daemon
+/// lives, and whether or not the state can be read.
+pub fn wipe(name: &str) -> anyhow::Result<Vec<String>> {
+    let model_paths = paths::ModelPaths::of(name);
+    let removed = match daemon::short_id(&model_paths) {
+        Ok(digits) => machine::clean(&format!("jl-{digits}"))?,
+        Err(error) => {
+            eprintln!("model {name}: {error:#}");
+            Vec::new()
+        }
+    };
+    machine::remove_directories(model_paths.root())?;
+    std::fs::remove_dir_all(model_paths.root())?;
+    Ok(removed)
 }

@@ -17,6 +17,7 @@ mod output;
 mod paths;
 mod settings;
 mod share;
+mod socket;
 mod tools;
 mod wire;
 mod yaml;

@@ -1,4 +1,4 @@
-//! Where juju-local keeps things on the host, and where Juju keeps them inside a machine. Paths only, no access.
+//! Where juju-local keeps things on the host, and where Juju keeps them inside a machine. Paths only; nothing is read or made.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,19 @@ const DEFAULT_CACHE: &str = "/var/cache/juju-local";
 
 /// Directory of all models.
 pub fn state() -> PathBuf {
-    std::env::var_os(STATE_VARIABLE).map_or_else(|| DEFAULT_STATE.into(), PathBuf::from)
+    directory(STATE_VARIABLE, DEFAULT_STATE)
 }
 
 /// Directory of images.
 pub fn cache() -> PathBuf {
-    std::env::var_os(CACHE_VARIABLE).map_or_else(|| DEFAULT_CACHE.into(), PathBuf::from)
+    directory(CACHE_VARIABLE, DEFAULT_CACHE)
+}
+
+/// As given, but absolute and without ways up: daemons, supervisors and mounts outlive the directory somebody stood in.
+fn directory(variable: &str, default: &str) -> PathBuf {
+    let given = std::env::var_os(variable).filter(|text| !text.is_empty());
+    let path = given.map_or_else(|| default.into(), PathBuf::from);
+    path.canonicalize().or_else(|_| std::path::absolute(&path)).unwrap_or(path)
 }
 
 pub fn slurm() -> String {
@@ -37,6 +44,11 @@ impl ModelPaths {
         ModelPaths(models().join(name))
     }
 
+    #[cfg(test)]
+    pub fn at(root: PathBuf) -> Self {
+        ModelPaths(root)
+    }
+
     pub fn root(&self) -> &Path {
         &self.0
     }
@@ -47,6 +59,11 @@ impl ModelPaths {
 
     pub fn state_file(&self) -> PathBuf {
         self.0.join("model.json")
+    }
+
+    /// The model's UUID, written once: it leads to what the model has on the host, whatever becomes of its state.
+    pub fn identity(&self) -> PathBuf {
+        self.0.join("uuid")
     }
 
     pub fn lock(&self) -> PathBuf {
@@ -70,8 +87,12 @@ impl ModelPaths {
         self.0.join("shared")
     }
 
+    pub fn machines(&self) -> PathBuf {
+        self.0.join("machines")
+    }
+
     pub fn machine(&self, id: &str) -> PathBuf {
-        self.0.join("machines").join(id)
+        self.machines().join(id)
     }
 }
 

@@ -243,10 +243,14 @@ pub enum Request {
     RemoveUnit {
         units: Vec<String>,
         force: Force,
+        /// Only says what would go.
+        dry_run: bool,
     },
     RemoveApplication {
         applications: Vec<String>,
         force: Force,
+        /// Only says what would go.
+        dry_run: bool,
     },
     /// One word: a relation's number; two: endpoints.
     RemoveRelation {
@@ -256,6 +260,8 @@ pub enum Request {
     RemoveMachine {
         machines: Vec<String>,
         force: Force,
+        /// Only says what would go.
+        dry_run: bool,
     },
     Refresh {
         application: String,
@@ -279,6 +285,44 @@ pub enum Request {
     },
     /// Removes every machine and ends the daemon.
     Destroy,
+}
+
+impl Request {
+    /// Whether it may be asked again when the daemon died before it answered: twice is no more than once.
+    pub fn may_be_repeated(&self) -> bool {
+        use Request::*;
+        matches!(
+            self,
+            Ping | Status
+                | Integrations
+                | Config { .. }
+                | ModelConfig
+                | ShowUnit { .. }
+                | ShowModel
+                | Actions { .. }
+                | WaitTask { .. }
+                | ShowTask { .. }
+                | ShowOperation { .. }
+                | Operations
+                | ShowApplication { .. }
+                | Constraints { .. }
+                | Spaces
+                | Storage
+                | History { .. }
+                | Keys
+                | Locate { .. }
+                | SetConfig { .. }
+                | SetModelConfig { .. }
+                | Expose { .. }
+                | Trust { .. }
+                | SetConstraints { .. }
+                | Lose { .. }
+                | Power { .. }
+                | DestroyInOrder
+                | Destroy
+                | Secrets(SecretRequest::List { .. } | SecretRequest::Show { .. })
+        )
+    }
 }
 
 /// What a client asks about secrets. A secret is named by its URI, its id, or, if it belongs to the model, its name.

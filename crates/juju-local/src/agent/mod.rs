@@ -146,7 +146,12 @@ fn serve(stream: TcpStream, conf: &AgentConf) -> anyhow::Result<()> {
     let runs = Arc::new(process::Runs::default());
     while let Some(message) = receive::<ToAgent>(&mut reader)? {
         match message {
-            ToAgent::Hosts(hosts) => hosts::write(&hosts).context("writing the names of machines")?,
+            // A full or read-only disk is no reason to leave the units alone.
+            ToAgent::Hosts(hosts) => {
+                if let Err(error) = hosts::write(&hosts) {
+                    eprintln!("jujud: writing the names of machines: {error:#}");
+                }
+            }
             ToAgent::Deploy { unit, url, archive, tools } => {
                 let done = charm::deploy(&conf.machine, &unit, &url, &archive, &tools);
                 let error = done.err().map(|error| format!("{error:#}"));

@@ -34,6 +34,9 @@ pub struct Metadata {
     pub subordinate: bool,
     pub storage: Vec<StorageDefinition>,
     pub endpoints: Vec<Endpoint>,
+    /// Names beside the endpoints that `network-get` knows.
+    #[serde(default)]
+    pub extra_bindings: Vec<String>,
 }
 
 /// Parses YAML text into a JSON value; the error has Go's prefix.
@@ -62,7 +65,9 @@ pub fn parse_metadata(text: &str) -> Result<Metadata, String> {
         return Err(format!("subordinate charm \"{name}\" lacks \"requires\" relation with container scope"));
     }
     let storage = parse_storage(&value)?;
-    Ok(Metadata { name, subordinate, storage, endpoints })
+    let extra_bindings = value.get("extra-bindings").and_then(Value::as_object);
+    let extra_bindings = extra_bindings.map(|names| names.keys().cloned().collect()).unwrap_or_default();
+    Ok(Metadata { name, subordinate, storage, endpoints, extra_bindings })
 }
 
 fn parse_endpoint(name: &str, role: Role, body: &Value) -> Result<Endpoint, String> {

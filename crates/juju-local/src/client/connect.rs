@@ -15,6 +15,7 @@ use crate::flags::Parsed;
 use crate::model::CONTROLLER;
 use crate::names::check_model;
 use crate::paths::{self, ModelPaths};
+use crate::socket;
 use crate::wire::{Request, Response, receive, send};
 
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -40,22 +41,51 @@ impl Client {
     }
 
     pub fn connect(model: &str) -> Result<Client, Refusal> {
-        if check_model(model).is_err() || !ModelPaths::of(model).state_file().exists() {
-            return Err(Refusal::failed(format!("model {CONTROLLER}:{model} not found")));
-        }
-        let paths = ModelPaths::of(model);
-        let stream = match UnixStream::connect(paths.socket()) {
-            Ok(stream) => stream,
-            Err(_) => start_daemon(model, &paths)?,
-        };
-        Ok(Client { model: model.to_owned(), stream })
+        Ok(Client { model: model.to_owned(), stream: reach(model)? })
     }
 
     pub fn ask(&mut self, request: &Request) -> Result<Value, Refusal> {
-        let gone = || Refusal::failed(format!("the daemon of model {} went away", self.model));
-        send(&mut &self.stream, request).map_err(|_| gone())?;
-        let response: Option<Response> = receive(&mut BufReader::new(&self.stream))?;
-        Ok(response.ok_or_else(gone)??)
+        let mut answer = exchange(&self.stream, request);
+        if answer.is_err() && request.may_be_repeated() {
+            self.stream = reach(&self.model)?;
+            answer = exchange(&self.stream, request);
+        }
+        let answer = answer.map_err(|_| {
+            let model = &self.model;
+            Refusal::failed(format!(
+                "the daemon of model {model} went away before it answered\nhint: juju status -m {model} shows what has become of this"
+            ))
+        })?;
+        Ok(answer?)
+    }
+}
+
+fn exchange(stream: &UnixStream, request: &Request) -> anyhow::Result<Response> {
+    send(&mut &*stream, request)?;
+    receive(&mut BufReader::new(stream))?.context("the connection was closed")
+}
+
+/// A way to a daemon that answers. One that is just dying is not taken for one: another is started when it is gone.
+fn reach(model: &str) -> Result<UnixStream, Refusal> {
+    let paths = ModelPaths::of(model);
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        if check_model(model).is_err() || !paths.state_file().exists() {
+            return Err(Refusal::failed(format!("model {CONTROLLER}:{model} not found")));
+        }
+        let stream = match socket::connect(&paths.socket()) {
+            Ok(stream) => stream,
+            Err(_) => start_daemon(model, &paths)?,
+        };
+        stream.set_read_timeout(Some(START_LIMIT)).context("limiting the wait for the daemon")?;
+        if exchange(&stream, &Request::Ping).is_ok() {
+            stream.set_read_timeout(None).context("waiting for the daemon")?;
+            return Ok(stream);
+        }
+        if Instant::now() > deadline {
+            return Err(Refusal::failed(format!("the daemon of model {model} does not answer")));
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -93,7 +123,7 @@ pub fn start_daemon(model: &str, paths: &ModelPaths) -> anyhow::Result<UnixStrea
     let mut deadline = Instant::now() + START_LIMIT;
     let mut ended = false;
     loop {
-        if let Ok(stream) = UnixStream::connect(paths.socket()) {
+        if let Ok(stream) = socket::connect(&paths.socket()) {
             return Ok(stream);
         }
         // It may have ended because another one is just starting: that one is given a moment.

@@ -115,7 +115,10 @@ fn refuse_absent(parsed: &Parsed) -> Result<(), Refusal> {
             return Err(Refusal::usage(format!("juju-local has no {what}, and so no --{option}")));
         }
     }
-    Ok(())
+    match parsed.has("dry-run") {
+        true => Err(Refusal::usage("juju-local has no bundles, and so no --dry-run")),
+        false => Ok(()),
+    }
 }
 
 /// A charm is a local file; there is no store to take a name to.

@@ -22,7 +22,7 @@ mod table;
 mod tasks;
 
 pub use connect::current_model;
-pub use models::names as model_names;
+pub use models::directories as model_directories;
 
 use std::process::ExitCode;
 

@@ -116,21 +116,43 @@ pub fn destroy(arguments: &[String]) -> Outcome {
     let Some(name) = parsed.arguments.first().map(|name| short_name(name).to_owned()) else {
         return Err(Refusal::usage("no model specified"));
     };
-    let mut client = Client::connect(&name)?;
+    // A model that nobody can serve any more is removed by force all the same.
+    let client = match Client::connect(&name) {
+        Ok(client) => Some(client),
+        Err(_) if parsed.has("force") && exists(&name) => None,
+        Err(refusal) => return Err(refusal),
+    };
     if !parsed.has("no-prompt") && !confirm(&name)? {
         return Err(Refusal::failed("model destruction: aborted"));
     }
     eprintln!("Destroying model");
+    let Some(mut client) = client else {
+        crate::local::wipe(&name)?;
+        return finish_destruction(&name);
+    };
     if !parsed.has("force") {
         client.ask(&Request::DestroyInOrder)?;
         let limit = parsed.get("t").and_then(settings::duration).map(Duration::from_millis);
         wait_until_empty(&mut client, limit)?;
     }
-    client.ask(&Request::Destroy)?;
+    // Its daemon may have ended it already: then there is nobody left to ask.
+    if let Err(refusal) = client.ask(&Request::Destroy)
+        && exists(&name)
+    {
+        return Err(refusal);
+    }
     drop(client);
-    forget(&name)?;
+    finish_destruction(&name)
+}
+
+fn finish_destruction(name: &str) -> Outcome {
+    forget(name)?;
     eprintln!("Model destroyed.");
     DONE
+}
+
+fn exists(name: &str) -> bool {
+    check_model(name).is_ok() && ModelPaths::of(name).state_file().exists()
 }
 
 /// Waits for every unit to leave in its own time.
@@ -138,7 +160,11 @@ fn wait_until_empty(client: &mut Client, limit: Option<Duration>) -> Result<(), 
     let started = std::time::Instant::now();
     let mut said = String::new();
     loop {
-        let status = client.ask(&Request::Status)?;
+        let status = match client.ask(&Request::Status) {
+            Ok(status) => status,
+            Err(_) if !exists(&client.model) => return Ok(()),
+            Err(refusal) => return Err(refusal),
+        };
         let count = |key: &str| status[key].as_object().map_or(0, Map::len);
         let (machines, applications) = (count("machines"), count("applications"));
         if machines == 0 && applications == 0 {
@@ -174,7 +200,10 @@ fn forget(name: &str) -> anyhow::Result<()> {
             std::thread::sleep(Duration::from_millis(25));
         }
     }
-    fs::remove_dir_all(paths.root())?;
+    match fs::remove_dir_all(paths.root()) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
     if fs::read_to_string(paths::state().join("current")).is_ok_and(|current| current.trim() == name) {
         fs::remove_file(paths::state().join("current")).ok();
     }
@@ -182,11 +211,16 @@ fn forget(name: &str) -> anyhow::Result<()> {
 }
 
 /// Names of all models of this state directory.
-pub fn names() -> Vec<String> {
+fn names() -> Vec<String> {
+    directories().into_iter().filter(|name| exists(name)).collect()
+}
+
+/// Names of everything that is a model or was to become one.
+pub fn directories() -> Vec<String> {
     let entries = fs::read_dir(paths::models()).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| check_model(name).is_ok() && ModelPaths::of(name).state_file().exists())
+        .filter(|name| check_model(name).is_ok())
         .collect();
     names.sort();
     names
@@ -197,8 +231,11 @@ pub fn list(arguments: &[String]) -> Outcome {
         parse(&[value(&["format"]), value(&["c", "controller"]), switch(&["all"]), switch(&["uuid"])], arguments)?;
     let mut models = Vec::new();
     for name in names() {
-        let shown = Client::connect(&name)?.ask(&Request::ShowModel)?;
-        models.push(entry(&shown[&name]));
+        // One that cannot be served does not hide the others.
+        match Client::connect(&name).and_then(|mut client| client.ask(&Request::ShowModel)) {
+            Ok(shown) => models.push(entry(&shown[&name])),
+            Err(refusal) => eprintln!("WARNING {}", refusal.message),
+        }
     }
     let format = Format::choose(parsed.get("format"), Format::Smart, FORMATS).map_err(Refusal::usage)?;
     let document = json!({"models": models, "current-model": current_model()});

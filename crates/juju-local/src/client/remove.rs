@@ -58,7 +58,8 @@ pub fn units(arguments: &[String]) -> Outcome {
     if let Some(bad) = parsed.arguments.iter().find(|name| UnitName::parse(name).is_none()) {
         return Err(Refusal::usage(format!("invalid unit name \"{bad}\"")));
     }
-    let request = Request::RemoveUnit { units: parsed.arguments.clone(), force: force(&parsed) };
+    let request =
+        Request::RemoveUnit { units: parsed.arguments.clone(), force: force(&parsed), dry_run: parsed.has("dry-run") };
     print_lines(&Client::for_command(&parsed)?.ask(&request)?);
     DONE
 }
@@ -71,7 +72,11 @@ pub fn applications(arguments: &[String]) -> Outcome {
     if let Some(bad) = parsed.arguments.iter().find(|name| check_application(name).is_err()) {
         return Err(Refusal::usage(format!("invalid application name \"{bad}\"")));
     }
-    let request = Request::RemoveApplication { applications: parsed.arguments.clone(), force: force(&parsed) };
+    let request = Request::RemoveApplication {
+        applications: parsed.arguments.clone(),
+        force: force(&parsed),
+        dry_run: parsed.has("dry-run"),
+    };
     print_lines(&Client::for_command(&parsed)?.ask(&request)?);
     DONE
 }
@@ -88,7 +93,11 @@ pub fn machines(arguments: &[String]) -> Outcome {
     if parsed.arguments.is_empty() {
         return Err(Refusal::usage("no machines specified"));
     }
-    let request = Request::RemoveMachine { machines: parsed.arguments.clone(), force: force(&parsed) };
+    let request = Request::RemoveMachine {
+        machines: parsed.arguments.clone(),
+        force: force(&parsed),
+        dry_run: parsed.has("dry-run"),
+    };
     print_lines(&Client::for_command(&parsed)?.ask(&request)?);
     DONE
 }

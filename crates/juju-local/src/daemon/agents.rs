@@ -54,8 +54,10 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream) -> anyhow::Result<()> {
 }
 
 fn welcome(state: &mut State, machine: &str, boot: &str, sender: std::sync::mpsc::Sender<ToAgent>) -> u64 {
-    // Whatever ran under an earlier agent of this machine ended with it.
+    // Whatever ran under an earlier agent of this machine ended with it, and whoever waited there for its turn.
     drop_active(state, machine);
+    let here = |unit: &UnitName| state.model.units.get(unit).is_some_and(|unit| unit.machine == machine);
+    state.commands.retain(|unit, _| !here(unit));
     let generation = state.number();
     state.agents.insert(machine.to_owned(), Agent { sender, generation });
     state.heard.insert(machine.to_owned(), Moment::now());
@@ -152,9 +154,12 @@ fn handle(shared: &Arc<Shared>, machine: &str, message: FromAgent) {
             state.dirty = true;
             shared.changed.notify_all();
         }
-        FromAgent::Commands { call, unit, commands } => shared.update(|state| {
-            state.commands.entry(unit).or_default().push_back(QueuedCommands { call, commands });
-        }),
+        FromAgent::Commands { call, unit, commands } => {
+            shared.update(|state| match state.model.units.contains_key(&unit) {
+                true => state.commands.entry(unit).or_default().push_back(QueuedCommands { call, commands }),
+                false => super::pump::abort_commands(state, machine, call),
+            })
+        }
     }
 }
 

@@ -44,6 +44,12 @@ pub(super) fn renew(state: &mut State) {
     }
 }
 
+/// A daemon that comes back gives leaders as much time as they had: nobody could keep a lease alive while there was none.
+pub(super) fn extend(state: &mut State) {
+    let until = Moment::now().plus_millis(LEASE_MILLIS);
+    state.model.applications.values_mut().for_each(|application| application.lease_until = until);
+}
+
 /// A unit that lost the leadership hears `leader-elected` again when it gets it back.
 fn forget_deposed(state: &mut State, application: &str) {
     let leader = state.model.applications.get(application).and_then(|application| application.leader.clone());

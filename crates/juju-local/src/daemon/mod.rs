@@ -11,7 +11,7 @@ mod store;
 mod subordinates;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::BufReader;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
@@ -35,6 +35,7 @@ pub use store::{LogRecord, create, short_id};
 
 const TICK: Duration = Duration::from_millis(250);
 const API_PORT: u16 = 17070;
+const LOCK_LIMIT: Duration = Duration::from_secs(2);
 
 /// What runs on a machine right now.
 struct Active {
@@ -141,6 +142,9 @@ impl Shared {
 
     fn settle(self: &Arc<Self>, state: &mut State) {
         removal::run_jobs(self, state);
+        if removal::is_over(state) {
+            state.destroyed = true;
+        }
         subordinates::make_missing(state);
         state.model.note_statuses();
         provision::start_missing(self, state);
@@ -173,17 +177,14 @@ pub fn network_of(model: &Model) -> anyhow::Result<(Network, Ipv4Addr)> {
 fn serve(name: &str) -> anyhow::Result<()> {
     let paths = ModelPaths::of(name);
     let lock = File::create(paths.lock()).context("creating the lock file")?;
-    lock.try_lock().context("another daemon serves this model")?;
+    acquire(&lock, &paths).context("another daemon serves this model")?;
     let model = store::load(&paths)?;
     let (network, gateway) = network_of(&model)?;
-    if !network.exists() {
-        network.create(gateway)?;
-    }
+    network.ensure(gateway)?;
     network.enter()?;
     let agents =
         TcpListener::bind((gateway, API_PORT)).with_context(|| format!("listening on {gateway}:{API_PORT}"))?;
-    std::fs::remove_file(paths.socket()).ok();
-    let clients = UnixListener::bind(paths.socket()).context("listening for clients")?;
+    let clients = crate::socket::listen(&paths.socket()).context("listening for clients")?;
     let log = store::open_log(&paths)?;
     // Agents have as long to come back as they have to answer.
     let heard = model.machines.keys().map(|id| (id.clone(), Moment::now())).collect();
@@ -205,7 +206,10 @@ fn serve(name: &str) -> anyhow::Result<()> {
         destroyed: false,
     };
     let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-    shared.update(recover);
+    shared.update(|state| {
+        recover(state);
+        removal::remove_strays(&shared, state);
+    });
     let for_agents = Arc::clone(&shared);
     thread::spawn(move || agents::listen(&for_agents, &agents));
     let for_ticks = Arc::clone(&shared);
@@ -219,7 +223,23 @@ fn serve(name: &str) -> anyhow::Result<()> {
     drop(state);
     // Lets the client that asked for it read the answer.
     thread::sleep(Duration::from_millis(100));
-    network.delete()
+    network.delete()?;
+    std::fs::remove_dir_all(paths.root()).with_context(|| format!("removing {}", paths.root().display()))
+}
+
+/// One that was killed may take a moment to let go; one that listens does not.
+fn acquire(lock: &File, paths: &ModelPaths) -> Result<(), TryLockError> {
+    let deadline = Instant::now() + LOCK_LIMIT;
+    loop {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock)
+                if Instant::now() < deadline && crate::socket::connect(&paths.socket()).is_err() =>
+            {
+                thread::sleep(Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
 }
 
 /// What ran when the last daemon ended is taken for failed, as after the death of an agent.
@@ -229,6 +249,7 @@ fn recover(state: &mut State) {
     for unit in units {
         hooks::lost(&mut state.model, &unit, now);
     }
+    leadership::extend(state);
     for task in state.model.tasks.values_mut() {
         if task.state == crate::model::TaskState::Running {
             task.state = crate::model::TaskState::Failed;

@@ -1,6 +1,6 @@
 //! Machines for the model: made when a unit needs one, each by a thread of its own, with an agent that finds its way here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
@@ -104,17 +104,17 @@ fn spec_of(state: &State, id: &str, rootfs: PathBuf) -> anyhow::Result<Spec> {
         name: format!("{}-{id}", network.name()),
         hostname: machine.hostname.clone(),
         directory: state.paths.machine(id),
-        rootfs,
         network: network.name().to_owned(),
         address: machine.address,
         gateway,
-        files: seed_files(state, machine)?,
+        files: seed_files(state, machine, &rootfs)?,
+        rootfs,
         binds: vec![Bind { source: state.paths.shared(), target: inside::SHARED.into(), read_only: false }],
     })
 }
 
 /// The agent, its configuration, and the names of all machines known so far.
-fn seed_files(state: &State, machine: &Machine) -> anyhow::Result<Vec<SeedFile>> {
+fn seed_files(state: &State, machine: &Machine, rootfs: &Path) -> anyhow::Result<Vec<SeedFile>> {
     let id = &machine.id;
     let program = std::fs::read(current_program()?).context("reading juju-local's own program")?;
     let conf = AgentConf { machine: id.clone(), password: machine.password.clone(), address: state.api_address() };
@@ -128,7 +128,10 @@ fn seed_files(state: &State, machine: &Machine) -> anyhow::Result<Vec<SeedFile>>
     let hosts: Vec<(String, String)> =
         state.model.machines.values().map(|other| (other.hostname.clone(), other.address.to_string())).collect();
     let base = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
+    // The machine's own name is in /etc/hosts. Asked for one of the newer kind, this service would give a link-local address.
+    let services = std::fs::read_to_string(rootfs.join("etc/nsswitch.conf")).unwrap_or_default();
     Ok(vec![
+        SeedFile::file("/etc/nsswitch.conf", 0o644, services.replace(" myhostname", "")),
         SeedFile::directory(inside::machine_agent(id), 0o755),
         SeedFile::file(format!("{}/agent.conf", inside::machine_agent(id)), 0o600, serde_json::to_vec(&conf)?),
         SeedFile::file(inside::program(id), 0o755, program),

@@ -100,16 +100,8 @@ fn start_next(state: &mut State, machine: &str) {
         let units = units_on(state, machine);
         let due = units.iter().find_map(|name| {
             let unit = state.model.units.get(name).filter(|_| !state.deploying.contains(name))?;
-            let next = hooks::next(&state.model, unit, now);
-            let waits = state.commands.get(name).is_some_and(|queue| !queue.is_empty());
-            // Commands come after actions and before everything that follows them.
-            match next {
-                Some(running @ Running::Task(_)) => Some((name.clone(), running)),
-                _ if waits && unit.uniter.charm.is_some() && unit.uniter.running.is_none() => {
-                    Some((name.clone(), Running::Commands))
-                }
-                other => other.map(|running| (name.clone(), running)),
-            }
+            let commands = state.commands.get(name).is_some_and(|queue| !queue.is_empty());
+            hooks::next(&state.model, unit, commands, now).map(|running| (name.clone(), running))
         });
         let Some((name, running)) = due else { return };
         if !refused_parameters(state, &running) {
@@ -156,7 +148,10 @@ fn start(state: &mut State, machine: &str, name: &UnitName, running: &Running) {
             match relation_of_commands(state, name, &queued.commands) {
                 Ok(relation) => context.relation = relation,
                 Err(()) => {
-                    abort_commands(state, machine, name, queued.call);
+                    if let Some(unit) = state.model.units.get_mut(name) {
+                        unit.uniter.running = None;
+                    }
+                    abort_commands(state, machine, queued.call);
                     return;
                 }
             }
@@ -196,10 +191,8 @@ fn relation_of_commands(
     Ok(Some(ContextRelation { id, endpoint, remote_application: String::new(), remote_unit }))
 }
 
-fn abort_commands(state: &mut State, machine: &str, name: &UnitName, call: u64) {
-    if let Some(unit) = state.model.units.get_mut(name) {
-        unit.uniter.running = None;
-    }
+/// Tells `juju-exec` that its commands will not be run.
+pub(super) fn abort_commands(state: &State, machine: &str, call: u64) {
     let result = crate::wire::CommandsResult { code: -1, stdout: String::new(), stderr: String::new() };
     send(state, machine, ToAgent::Commands { call, result });
 }
@@ -210,7 +203,7 @@ fn rest(state: &mut State, machine: &str) {
     for name in units_on(state, machine) {
         let Some(unit) = state.model.units.get(&name) else { continue };
         let busy = unit.uniter.running.is_some() || unit.uniter.charm.is_none();
-        let due = hooks::next(&state.model, unit, now).is_some();
+        let due = hooks::next(&state.model, unit, false, now).is_some();
         if busy || due || unit.agent.current == Status::Idle {
             continue;
         }

@@ -48,7 +48,9 @@ fn finish_leavers(state: &mut State) {
 fn forget_unit(state: &mut State, name: &UnitName, machine: &str) {
     state.bags_read.remove(name);
     state.deploying.remove(name);
-    state.commands.remove(name);
+    for queued in state.commands.remove(name).into_iter().flatten() {
+        super::pump::abort_commands(state, machine, queued.call);
+    }
     let running = state.active.values().find_map(|active| match &active.what {
         Purpose::Unit { unit, context, .. } if unit == name => Some(context.clone()),
         _ => None,
@@ -56,6 +58,21 @@ fn forget_unit(state: &mut State, name: &UnitName, machine: &str) {
     match running.and_then(|context| state.contexts.get_mut(&context)) {
         Some(context) => context.orphaned = true,
         None => clear_unit(state, name, machine),
+    }
+}
+
+/// Whether a model that is being destroyed in order has nothing left in it.
+pub(super) fn is_over(state: &State) -> bool {
+    let model = &state.model;
+    model.dying && model.machines.is_empty() && model.applications.is_empty() && state.provisioning.is_empty()
+}
+
+/// Machines whose removal was cut short have no record any more, but are still there.
+pub(super) fn remove_strays(shared: &Arc<Shared>, state: &mut State) {
+    let entries = std::fs::read_dir(state.paths.machines()).into_iter().flatten().flatten();
+    let found: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    for id in found.into_iter().filter(|id| !state.model.machines.contains_key(id)).collect::<Vec<_>>() {
+        remove_machine(shared, state, id);
     }
 }
 
@@ -79,7 +96,7 @@ fn remove_machine(shared: &Arc<Shared>, state: &mut State, id: String) {
             state = shared.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         drop(state);
-        let removed = Machine::open(&directory).and_then(|machine| machine.map_or(Ok(()), Machine::remove));
+        let removed = Machine::remove_at(&directory);
         shared.update(|state| {
             state.provisioning.remove(&format!("removal of {id}"));
             if let Err(error) = removed {

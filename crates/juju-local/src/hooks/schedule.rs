@@ -8,8 +8,8 @@ use crate::model::{
 };
 use crate::names::UnitName;
 
-/// The next thing `unit` runs, if there is anything to do now.
-pub fn next(model: &Model, unit: &Unit, now: Moment) -> Option<Running> {
+/// The next thing `unit` runs, if there is anything to do now. `commands`: whether somebody waits with `juju-exec`.
+pub fn next(model: &Model, unit: &Unit, commands: bool, now: Moment) -> Option<Running> {
     let uniter = &unit.uniter;
     if uniter.running.is_some() || uniter.charm.is_none() {
         return None;
@@ -27,6 +27,9 @@ pub fn next(model: &Model, unit: &Unit, now: Moment) -> Option<Running> {
     }
     if let Some(task) = task(model, unit) {
         return Some(Running::Task(task));
+    }
+    if commands {
+        return Some(Running::Commands);
     }
     if let Some(failure) = &uniter.failure {
         let due = failure.retry_at.is_some_and(|at| at <= now);

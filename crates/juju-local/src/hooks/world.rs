@@ -99,7 +99,7 @@ impl World {
     pub fn run(&mut self) {
         for _ in 0..1000 {
             let due = self.model.units.values().filter(|unit| !self.held.contains(&unit.name)).find_map(|unit| {
-                match next(&self.model, unit, Moment::now()) {
+                match next(&self.model, unit, false, Moment::now()) {
                     Some(Running::Hook(hook)) => Some((unit.name.clone(), hook)),
                     _ => None,
                 }
@@ -124,7 +124,7 @@ impl World {
     /// The hook a unit runs next, run with a charm that does `work`.
     pub fn dispatch_next(&mut self, name: &str, work: impl FnOnce(&mut Context)) {
         let name = unit(name);
-        let Some(Running::Hook(hook)) = next(&self.model, &self.model.units[&name], Moment::now()) else {
+        let Some(Running::Hook(hook)) = next(&self.model, &self.model.units[&name], false, Moment::now()) else {
             panic!("{name} has nothing to do")
         };
         self.dispatch(&name, &hook, work);

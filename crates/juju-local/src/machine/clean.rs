@@ -14,7 +14,7 @@ use super::cgroup::{Cgroup, wait_until};
 use super::disk::Disk;
 use super::network;
 use super::power::release;
-use super::process::Process;
+use super::process::{Process, others};
 use super::supervisor;
 
 /// How deep below the state directory a machine's directory may lie.
@@ -72,7 +72,7 @@ fn end_processes_in(namespaces: &[String]) -> Result<()> {
         namespaces.iter().filter_map(|name| Some(fs::metadata(network::namespace_path(name)).ok()?.ino())).collect();
     let is_inside =
         |pid: &i32| fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|net| wanted.contains(&net.ino()));
-    end(other_processes()?.into_iter().filter(is_inside))?;
+    end(others().into_iter().filter(is_inside))?;
     Ok(())
 }
 
@@ -89,13 +89,8 @@ fn end_boots(prefix: &str) -> Result<()> {
         spec.is_ok_and(|spec| spec.is_some_and(|spec| spec.name.starts_with(prefix)))
     };
     // One that was killed may have started another a moment before.
-    while end(other_processes()?.into_iter().filter(is_ours))? > 0 {}
+    while end(others().into_iter().filter(is_ours))? > 0 {}
     Ok(())
-}
-
-fn other_processes() -> Result<Vec<i32>> {
-    let numbers = fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    Ok(numbers.filter(|pid| u32::try_from(*pid) != Ok(std::process::id())).collect())
 }
 
 /// Kills processes, waits until they are gone, and says how many there were.

@@ -35,7 +35,7 @@ impl Network {
     }
 
     /// Makes the namespace and, in it, bridge `br0` with `gateway`/24.
-    pub(crate) fn create(&self, gateway: Ipv4Addr) -> Result<()> {
+    fn create(&self, gateway: Ipv4Addr) -> Result<()> {
         add_namespace(&self.name)?;
         // Without one of its own a bridge takes the lowest address of its ports, and another one when that port goes: machines
         // would then talk to an address that nobody has until they learn better.
@@ -52,8 +52,14 @@ impl Network {
         made.with_context(|| format!("could not make network {}", self.name))
     }
 
-    pub(crate) fn exists(&self) -> bool {
-        namespace_path(&self.name).exists()
+    /// Sees to it that the network is there and whole; one whose making was cut short is made anew.
+    pub(crate) fn ensure(&self, gateway: Ipv4Addr) -> Result<()> {
+        let shown = run(system("ip").args(["-n", &self.name, "-o", "address", "show", "dev", "br0"]));
+        if shown.is_ok_and(|line| line.contains(&format!(" {gateway}/24 "))) {
+            return Ok(());
+        }
+        self.delete()?;
+        self.create(gateway)
     }
 
     /// Deletes the namespace with all its links. Processes that are still in it keep it alive, unnamed.

@@ -28,15 +28,18 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Makes the machine if there is none in its directory yet, and powers it on.
+    /// Makes the machine if there is none in its directory yet, and powers it on, unless somebody did so already.
     ///
     /// Returns when its systemd runs; [`Machine::wait_ready`] waits until it has finished booting.
     pub(crate) fn boot(spec: &Spec) -> Result<Machine> {
         spec.check()?;
         let disk = Disk::at(&spec.directory);
+        supervisor::wait_for_boot(disk.directory())?;
         disk.prepare(spec)?;
         let machine = Machine { spec: spec.clone(), disk };
-        machine.power_on()?;
+        if !machine.is_running() {
+            machine.power_on()?;
+        }
         Ok(machine)
     }
 
@@ -44,6 +47,15 @@ impl Machine {
     pub(crate) fn open(directory: &Path) -> Result<Option<Machine>> {
         let disk = Disk::at(directory);
         Ok(disk.spec()?.map(|spec| Machine { spec, disk }))
+    }
+
+    /// Removes whatever is in a machine's directory, a machine or the beginnings of one.
+    pub(crate) fn remove_at(directory: &Path) -> Result<()> {
+        supervisor::wait_for_boot(directory)?;
+        match Machine::open(directory)? {
+            Some(machine) => machine.remove(),
+            None => Disk::at(directory).remove(),
+        }
     }
 
     /// Name on the host.
@@ -162,7 +174,7 @@ impl Machine {
     }
 
     /// Kills the machine and deletes everything of it, its disk included.
-    pub(crate) fn remove(self) -> Result<()> {
+    fn remove(self) -> Result<()> {
         self.release()?;
         self.disk.remove()
     }

@@ -9,6 +9,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
 
+use super::spec::check_layer;
 use super::{cgroup, disk, program};
 
 /// Each needed program, and the Debian and Ubuntu package that has it.
@@ -26,6 +27,7 @@ pub(crate) fn preflight(state: &Path) -> Result<()> {
         ensure!(program::is_installed(name), "{name} is missing: apt-get install {package}");
     }
     cgroup::hierarchy().context("machines need cgroup v2, alone or beside v1")?;
+    check_layer(state)?;
     fs::create_dir_all(state).with_context(|| format!("could not make {}", state.display()))?;
     try_overlay(state).context("machines need overlayfs: load the kernel module `overlay`, or set JUJU_LOCAL_STATE to a directory on a plain file system such as ext4 or xfs")
 }

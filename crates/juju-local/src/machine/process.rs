@@ -66,6 +66,13 @@ pub(super) fn status_field(pid: i32, key: &str) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
+/// Numbers of all processes but this one.
+pub(super) fn others() -> Vec<i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    numbers.filter(|pid| u32::try_from(*pid) != Ok(std::process::id())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

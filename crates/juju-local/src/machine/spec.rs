@@ -93,9 +93,7 @@ impl Spec {
         );
         for path in [&self.directory, &self.rootfs] {
             ensure!(is_plain(path), "{} is not a plain absolute path", path.display());
-            // Overlay separates its options and layers with these, and unescaping differs between kernels.
-            let text = path.to_string_lossy();
-            ensure!(!text.contains([',', ':', '\\', '"']), "{text} holds a character that overlayfs cannot take");
+            check_layer(path)?;
         }
         for bind in &self.binds {
             for path in [&bind.source, &bind.target] {
@@ -116,6 +114,16 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     ensure!(!rest.is_empty() && rest.chars().all(allowed), "`{name}` is not a name of the form {PREFIX}9c41f0-0");
     // The kernel's limit for the name of a link.
     ensure!(name.len() <= 15, "`{name}` is longer than 15 characters");
+    Ok(())
+}
+
+/// Overlay separates its options and layers with some characters, and unescaping differs between kernels.
+pub(super) fn check_layer(path: &Path) -> Result<()> {
+    let text = path.to_string_lossy();
+    ensure!(
+        !text.contains([',', ':', '\\', '"']),
+        "{text} holds a character that overlayfs cannot take: choose another directory"
+    );
     Ok(())
 }
 

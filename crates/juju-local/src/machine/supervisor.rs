@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -16,10 +17,10 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::setsid;
 
-use super::cgroup::{self, Cgroup};
+use super::cgroup::{self, Cgroup, wait_until};
 use super::disk::{Disk, Running};
 use super::network;
-use super::process::{Process, status_field};
+use super::process::{Process, others, status_field};
 use super::program::{ourselves, tail};
 use super::spec::Spec;
 
@@ -58,6 +59,19 @@ pub(super) fn boot(arguments: &[OsString]) -> Result<()> {
         }
         sleep(Duration::from_millis(5));
     }
+}
+
+/// Waits for a boot that somebody else has under way, such as a daemon that was killed meanwhile.
+pub(super) fn wait_for_boot(directory: &Path) -> Result<()> {
+    let is_booting = || {
+        others().iter().any(|pid| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
+            matches!(words.as_slice(), [b"juju-local", verb, place, ..]
+                if *verb == BOOT.as_bytes() && *place == directory.as_os_str().as_bytes())
+        })
+    };
+    wait_until(2 * LEADER_LIMIT, || !is_booting()).context("somebody else's boot of the machine does not end")
 }
 
 /// Keeps the machine on until it powers off or is killed.

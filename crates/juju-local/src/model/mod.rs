@@ -94,6 +94,9 @@ pub struct Model {
     pub version: String,
     pub release: Release,
     pub created: Moment,
+    /// It is being destroyed, and takes nothing new.
+    #[serde(default)]
+    pub dying: bool,
     /// Release of Slurm in the pool of its machines.
     pub slurm: String,
     /// Values that differ from the default.
@@ -132,6 +135,7 @@ impl Model {
             version: VERSION.to_owned(),
             release: Release::V4,
             created: Moment::now(),
+            dying: false,
             slurm: slurm.to_owned(),
             config: BTreeMap::new(),
             counters: Counters { address: 10, ..Counters::default() },

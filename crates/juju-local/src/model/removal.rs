@@ -225,6 +225,7 @@ impl Model {
             let subordinates: Vec<UnitName> = self.units.values().filter(under).map(|unit| unit.name.clone()).collect();
             subordinates.iter().for_each(|subordinate| self.remove_unit_after(subordinate, Some(0)));
             self.relations.values_mut().for_each(|relation| relation.leave_scope(&name));
+            self.revoke_leadership(&name);
             self.storage.retain(|_, storage| storage.unit != name);
             if let Some(unit) = self.units.get_mut(&name) {
                 unit.storage.clear();
@@ -259,6 +260,14 @@ impl Model {
         self.units.values().filter(removable).map(|unit| unit.name.clone()).collect()
     }
 
+    fn revoke_leadership(&mut self, name: &UnitName) {
+        if let Some(application) = self.applications.get_mut(name.application())
+            && application.leader.as_ref() == Some(name)
+        {
+            application.leader = None;
+        }
+    }
+
     fn delete_unit(&mut self, name: &UnitName) -> Option<Gone> {
         let unit = self.units.remove(name)?;
         let wiped = self.losses.contains("secret-content")
@@ -284,11 +293,7 @@ impl Model {
             self.make_ghost(id, name);
         }
         self.storage.retain(|_, storage| storage.unit != *name);
-        if let Some(application) = self.applications.get_mut(name.application())
-            && application.leader.as_ref() == Some(name)
-        {
-            application.leader = None;
-        }
+        self.revoke_leadership(name);
         if self.release == Release::V3 {
             self.retire_machine(&unit.machine);
         }

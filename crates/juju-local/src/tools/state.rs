@@ -112,7 +112,10 @@ fn network_get(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal
     }
     parsed.at_most(1)?;
     let charm = scene.model.charm_of(scene.context.unit.application());
-    let known = charm.is_some_and(|charm| charm.endpoints().iter().any(|endpoint| endpoint.name == *binding));
+    let known = charm.is_some_and(|charm| {
+        charm.endpoints().iter().any(|endpoint| endpoint.name == *binding)
+            || charm.metadata.extra_bindings.contains(binding)
+    });
     if !known {
         return failed(format!("no network config found for binding \"{binding}\""));
     }

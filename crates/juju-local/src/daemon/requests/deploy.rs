@@ -16,6 +16,9 @@ const SUPPORTED_BASES: &[(&str, &str)] =
     &[("ubuntu", "20.04"), ("ubuntu", "22.04"), ("ubuntu", "24.04"), ("ubuntu", "26.04")];
 
 pub(super) fn deploy(state: &mut State, request: Deploy) -> Response {
+    if state.model.dying {
+        return Err(Failure::new("model is no longer alive"));
+    }
     let attempt = |why: String| Failure::new(format!("attempting to deploy \"{}\": {why}", request.shown));
     let bytes = std::fs::read(&request.path)
         .map_err(|_| Failure::new(format!("no charm was found at \"{}\"", request.shown)))?;
@@ -202,6 +205,9 @@ fn check_placement(state: &State, to: &[String]) -> Result<(), String> {
 }
 
 pub(super) fn add_units(state: &mut State, application: &str, count: u32, to: &[String]) -> Response {
+    if state.model.dying {
+        return Err(Failure::new("model is no longer alive"));
+    }
     if !state.model.applications.contains_key(application) {
         return Err(Failure::new(format!("application \"{application}\" not found (not found)")));
     }

@@ -15,6 +15,9 @@ const ALPHA: &str = "656b4a82-e28c-53d6-a014-f0dd53417eb6";
 
 /// Ids of the new machines.
 pub(super) fn add(state: &mut State, count: u32, base: Option<&str>) -> Response {
+    if state.model.dying {
+        return Err(Failure::new("model is no longer alive"));
+    }
     let setting = state.model.setting("default-base");
     let setting = setting.as_ref().and_then(Value::as_str).filter(|text| !text.is_empty());
     let base = match base.or(setting) {

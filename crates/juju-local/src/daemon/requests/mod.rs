@@ -80,18 +80,23 @@ pub(super) fn answer(shared: &Arc<Shared>, request: Request) -> Response {
         Request::RemoveKeys { ids } => shared.update(|state| machines::remove_keys(state, &ids)),
         Request::Secrets(request) => shared.update(|state| secrets::answer(state, request)),
         Request::Resolved { unit, retry } => shared.update(|state| resolved(state, &unit, retry)),
-        Request::RemoveUnit { units, force } => shared.update(|state| remove::units(state, &units, force)),
-        Request::RemoveApplication { applications, force } => {
-            shared.update(|state| remove::applications(state, &applications, force))
+        Request::RemoveUnit { units, force, dry_run } => {
+            shared.update(|state| remove::units(state, &units, force, dry_run))
+        }
+        Request::RemoveApplication { applications, force, dry_run } => {
+            shared.update(|state| remove::applications(state, &applications, force, dry_run))
         }
         Request::RemoveRelation { words, force } => shared.update(|state| remove::relation(state, &words, force)),
-        Request::RemoveMachine { machines, force } => shared.update(|state| remove::machines(state, &machines, force)),
+        Request::RemoveMachine { machines, force, dry_run } => {
+            shared.update(|state| remove::machines(state, &machines, force, dry_run))
+        }
         Request::Refresh { application, path, config } => {
             shared.update(|state| refresh::refresh(state, &application, &path, &config))
         }
         Request::Lose { events } => shared.update(|state| lose(state, &events)),
         Request::Power { machine, on } => shared.update(|state| power(state, &machine, on)),
         Request::DestroyInOrder => shared.update(|state| {
+            state.model.dying = true;
             state.model.remove_everything();
             Ok(Value::Null)
         }),
@@ -160,11 +165,11 @@ fn locate(state: &State, target: &str) -> Response {
 
 /// Takes every machine away at once, whatever runs in it.
 fn destroy(shared: &Arc<Shared>) -> Response {
-    let (directories, paths) = {
+    let paths = {
         let mut state = shared.lock();
+        state.model.dying = true;
         state.model.machines.values_mut().for_each(|machine| machine.life = crate::model::Life::Dying);
-        let ids: Vec<String> = state.model.machines.keys().cloned().collect();
-        (ids.iter().map(|id| state.paths.machine(id)).collect::<Vec<_>>(), state.paths.clone())
+        state.paths.clone()
     };
     // Machines that are just being made have to be there before they can go.
     let mut state = shared.lock();
@@ -172,10 +177,10 @@ fn destroy(shared: &Arc<Shared>) -> Response {
         state = shared.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
     }
     drop(state);
-    for directory in directories {
-        let removed = Machine::open(&directory).and_then(|machine| machine.map_or(Ok(()), Machine::remove));
-        if let Err(error) = removed {
-            return Err(Failure::new(format!("removing {}: {error:#}", directory.display())));
+    // What is there, not what is recorded: a removal may have been cut short.
+    for entry in std::fs::read_dir(paths.machines()).into_iter().flatten().flatten() {
+        if let Err(error) = Machine::remove_at(&entry.path()) {
+            return Err(Failure::new(format!("removing {}: {error:#}", entry.path().display())));
         }
     }
     shared.lock().destroyed = true;

@@ -8,7 +8,7 @@ use crate::model::{Candidate, Force};
 use crate::names::UnitName;
 use crate::wire::{Failure, Response};
 
-pub(super) fn units(state: &mut State, names: &[String], force: Force) -> Response {
+pub(super) fn units(state: &mut State, names: &[String], force: Force, dry_run: bool) -> Response {
     let mut lines = Vec::new();
     for text in names {
         let Some(name) = UnitName::parse(text) else {
@@ -25,12 +25,14 @@ pub(super) fn units(state: &mut State, names: &[String], force: Force) -> Respon
             return Err(Failure::new(format!("removing unit {text} failed: unit \"{text}\" is a subordinate")));
         }
         lines.push(format!("will remove unit {name}"));
-        state.model.remove_unit(&name, force);
+        if !dry_run {
+            state.model.remove_unit(&name, force);
+        }
     }
     Ok(json!({"lines": lines}))
 }
 
-pub(super) fn applications(state: &mut State, names: &[String], force: Force) -> Response {
+pub(super) fn applications(state: &mut State, names: &[String], force: Force, dry_run: bool) -> Response {
     let mut lines = Vec::new();
     for name in names {
         if !state.model.applications.contains_key(name) {
@@ -38,7 +40,9 @@ pub(super) fn applications(state: &mut State, names: &[String], force: Force) ->
         }
         lines.push(format!("will remove application {name}"));
         lines.extend(state.model.units_of(name).map(|unit| format!("- will remove unit {}", unit.name)));
-        state.model.remove_application(name, force);
+        if !dry_run {
+            state.model.remove_application(name, force);
+        }
     }
     Ok(json!({"lines": lines}))
 }
@@ -82,7 +86,7 @@ fn find(state: &State, one: &str, other: &str) -> Result<u32, Failure> {
     }
 }
 
-pub(super) fn machines(state: &mut State, ids: &[String], force: Force) -> Response {
+pub(super) fn machines(state: &mut State, ids: &[String], force: Force, dry_run: bool) -> Response {
     let mut lines = Vec::new();
     for id in ids {
         let Some(machine) = state.model.machines.get(id) else {
@@ -100,7 +104,9 @@ pub(super) fn machines(state: &mut State, ids: &[String], force: Force) -> Respo
             )));
         }
         lines.push(format!("will remove machine {id}"));
-        state.model.remove_machine(id, force);
+        if !dry_run {
+            state.model.remove_machine(id, force);
+        }
     }
     Ok(json!({"lines": lines}))
 }

@@ -36,13 +36,17 @@ pub(super) fn status(state: &State) -> Value {
             "cloud": CLOUD,
             "region": CLOUD,
             "version": model.version,
-            "model-status": {"current": "available", "since": model.created.status()},
+            "model-status": {"current": condition(model), "since": model.created.status()},
         },
         "machines": machines,
         "applications": applications,
         "storage": super::storage::document(model, &state.paths),
         "controller": {"timestamp": Moment::now().clock() + "Z"},
     })
+}
+
+fn condition(model: &Model) -> &'static str {
+    if model.dying { "destroying" } else { "available" }
 }
 
 fn sorted_machines(model: &Model) -> Vec<&Machine> {
@@ -285,8 +289,8 @@ pub(super) fn model(state: &State) -> Value {
         "cloud": CLOUD,
         "region": CLOUD,
         "type": "unmanaged",
-        "life": "alive",
-        "status": {"current": "available", "since": model.created.status()},
+        "life": if model.dying { "dying" } else { "alive" },
+        "status": {"current": condition(model), "since": model.created.status()},
         "users": {USER: {"display-name": USER, "access": "admin", "last-connection": "just now"}},
         "machines": machines,
         "secret-backends": {"internal": {"num-secrets": 0, "status": "active"}},

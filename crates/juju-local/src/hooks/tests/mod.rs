@@ -309,9 +309,9 @@ fn a_hook_cut_off_by_the_death_of_its_agent_runs_again_from_the_top() {
     let name = unit("lone/0");
     super::begin(&mut world.model, &name, &Running::Hook(Hook::Install), Moment::now()).unwrap();
     lost(&mut world.model, &name, Moment::now());
-    assert_eq!(next(&world.model, &world.model.units[&name], Moment::now()), None);
+    assert_eq!(next(&world.model, &world.model.units[&name], false, Moment::now()), None);
     let later = Moment::now().plus_millis(6_000);
-    assert_eq!(next(&world.model, &world.model.units[&name], later), Some(Running::Hook(Hook::Install)));
+    assert_eq!(next(&world.model, &world.model.units[&name], false, later), Some(Running::Hook(Hook::Install)));
 }
 
 fn add_secret(label: &str) -> PendingSecret {
@@ -388,7 +388,9 @@ fn what_is_written_while_a_relation_hook_is_in_error_makes_another_one() {
     };
     write(&mut world, "1");
     let name = unit("server/0");
-    let Some(Running::Hook(hook)) = next(&world.model, &world.model.units[&name], Moment::now()) else { panic!() };
+    let Some(Running::Hook(hook)) = next(&world.model, &world.model.units[&name], false, Moment::now()) else {
+        panic!()
+    };
     super::begin(&mut world.model, &name, &Running::Hook(hook), Moment::now()).unwrap();
     lost(&mut world.model, &name, Moment::now());
     write(&mut world, "2");

@@ -52,7 +52,7 @@ pub(crate) fn ensure(cache: &Path, release: SlurmRelease, progress: &mut dyn FnM
     let recipe = Recipe::new(release);
     let directory = cache.join(recipe.name());
     let image = Image { rootfs: directory.join("rootfs") };
-    if directory.is_dir() {
+    if image.rootfs.is_dir() {
         return Ok(image);
     }
     ensure!(
@@ -73,17 +73,20 @@ pub(crate) fn ensure(cache: &Path, release: SlurmRelease, progress: &mut dyn FnM
     if lock.try_lock().is_err() {
         phase("waiting for another builder of the image");
         lock.lock().with_context(|| format!("could not lock {}", lock_path.display()))?;
-        if directory.is_dir() {
+        if image.rootfs.is_dir() {
             return Ok(image);
         }
     }
     remove_half_built(cache)?;
+    remove(&directory)?;
     let scratch = tempfile::Builder::new()
         .prefix(HALF_BUILT)
         .tempdir_in(cache)
         .with_context(|| format!("could not make a directory in {}", cache.display()))?;
     build::build(&recipe, scratch.path(), &lock, &mut phase)
         .with_context(|| format!("could not build the machines' image in {}", cache.display()))?;
+    // What has the final name must be whole, also after a power cut.
+    program::run(program::system("sync").arg("-f").arg(scratch.path()))?;
     fs::rename(scratch.path(), &directory).with_context(|| format!("could not name {}", directory.display()))?;
     // It has another name now; there is nothing left to remove under the old one.
     let _ = scratch.keep();
@@ -98,11 +101,19 @@ const HALF_BUILT: &str = ".building-";
 fn remove_half_built(cache: &Path) -> Result<()> {
     for entry in fs::read_dir(cache)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(HALF_BUILT) {
-            let path = entry.path();
-            fs::remove_dir_all(&path).with_context(|| format!("could not remove {}", path.display()))?;
+            remove(&entry.path())?;
         }
     }
     Ok(())
+}
+
+fn remove(directory: &Path) -> Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("could not remove {}", directory.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
