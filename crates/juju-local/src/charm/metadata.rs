@@ -24,6 +24,9 @@ pub struct Endpoint {
     pub role: Role,
     pub interface: String,
     pub scope: Scope,
+    /// How many relations it may have; none: any number.
+    #[serde(default)]
+    pub limit: Option<u32>,
     /// `juju-info`: its side of a relation runs no hooks.
     pub implicit: bool,
 }
@@ -80,7 +83,9 @@ fn parse_endpoint(name: &str, role: Role, body: &Value) -> Result<Endpoint, Stri
         Some("container") => Scope::Container,
         Some(other) => return Err(format!("metadata: endpoint {name}: scope: unexpected value \"{other}\"")),
     };
-    Ok(Endpoint { name: name.to_owned(), role, interface: interface.to_owned(), scope, implicit: false })
+    let limit = body.get("limit").and_then(Value::as_u64).and_then(|limit| u32::try_from(limit).ok());
+    let limit = limit.filter(|limit| *limit > 0);
+    Ok(Endpoint { name: name.to_owned(), role, interface: interface.to_owned(), scope, limit, implicit: false })
 }
 
 /// The bases of `manifest.yaml` as `(name, channel)`.

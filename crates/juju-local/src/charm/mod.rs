@@ -42,6 +42,7 @@ impl Charm {
             role: Role::Provider,
             interface: "juju-info".to_owned(),
             scope: Scope::Global,
+            limit: None,
             implicit: true,
         }
     }

@@ -24,7 +24,14 @@ pub fn unit(text: &str) -> UnitName {
 }
 
 pub fn endpoint(name: &str, role: Role) -> Endpoint {
-    Endpoint { name: name.to_owned(), role, interface: name.to_owned(), scope: Scope::Global, implicit: false }
+    Endpoint {
+        name: name.to_owned(),
+        role,
+        interface: name.to_owned(),
+        scope: Scope::Global,
+        limit: None,
+        implicit: false,
+    }
 }
 
 impl World {

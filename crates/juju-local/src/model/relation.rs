@@ -79,6 +79,11 @@ impl Relation {
         self.sides.iter().find(|side| side.application == application)
     }
 
+    /// Whether one of its sides is that endpoint, whatever else the charm said of it when they were related.
+    pub fn has_side(&self, side: &Side) -> bool {
+        self.sides.iter().any(|own| own.application == side.application && own.endpoint.name == side.endpoint.name)
+    }
+
     /// The other side; of a peer relation, the same one.
     pub fn other_side(&self, application: &str) -> Option<&Side> {
         self.sides.iter().find(|side| side.application != application).or_else(|| self.side_of(application))

@@ -72,7 +72,7 @@ fn find(state: &State, one: &str, other: &str) -> Result<u32, Failure> {
         .iter()
         .filter_map(|Candidate(left, right)| {
             let mut relations = state.model.relations.values();
-            relations.find(|relation| relation.sides.contains(left) && relation.sides.contains(right)).map(|one| one.id)
+            relations.find(|relation| relation.has_side(left) && relation.has_side(right)).map(|one| one.id)
         })
         .collect();
     match (existing.as_slice(), candidates.as_slice()) {

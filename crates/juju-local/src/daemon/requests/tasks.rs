@@ -194,6 +194,9 @@ pub(super) fn cancel(state: &mut State, ids: &[String]) -> Value {
     json!({"cancelled": cancelled, "failed": failed})
 }
 
+/// Whoever asked gives up first, also on a busy host: in milliseconds.
+const EXEC_GRACE: f64 = 1000.0;
+
 /// Kills commands that run longer than whoever asked for them waits.
 pub(in crate::daemon) fn expire(state: &State) {
     let now = Moment::now();
@@ -201,7 +204,7 @@ pub(in crate::daemon) fn expire(state: &State) {
         let allowed = task.parameters["timeout"].as_f64().unwrap_or(f64::MAX) / 1e6;
         #[expect(clippy::cast_precision_loss, reason = "a span of milliseconds is far from 2^53")]
         let spent = task.started.map_or(0, |started| now.0.saturating_sub(started.0)) as f64;
-        task.is_exec() && task.state == TaskState::Running && spent > allowed
+        task.is_exec() && task.state == TaskState::Running && spent > allowed + EXEC_GRACE
     };
     let late: Vec<u64> = state.model.tasks.values().filter(late).map(|task| task.id).collect();
     for id in late {

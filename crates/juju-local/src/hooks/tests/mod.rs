@@ -399,3 +399,17 @@ fn what_is_written_while_a_relation_hook_is_in_error_makes_another_one() {
     world.run();
     assert_eq!(world.hooks_of("server/0"), ["link-relation-changed client/0", "link-relation-changed client/0"]);
 }
+
+#[test]
+fn commands_from_outside_wait_for_news_of_the_model_and_overtake_the_rest() {
+    let mut world = World::related(Release::V4, 1);
+    let name = unit("client/0");
+    let next_with_commands = |world: &World| next(&world.model, &world.model.units[&name], true, Moment::now());
+    assert_eq!(next_with_commands(&world), Some(Running::Commands));
+    world.model.applications.get_mut("client").unwrap().config_version += 1;
+    assert_eq!(next_with_commands(&world), Some(Running::Commands));
+    world.model.units.get_mut(&name).unwrap().uniter.leader_seen = false;
+    assert_eq!(next_with_commands(&world), Some(Running::Hook(Hook::LeaderElected)));
+    world.model.remove_unit(&name, Force::No);
+    assert_eq!(next_with_commands(&world), Some(Running::Commands));
+}
