@@ -15,7 +15,7 @@ pack *arguments:
 demo *arguments:
     cargo xtask demo {{arguments}}
 
-# Run all tests, or one tier: unit, process, cluster, conformance
+# Run all tests, or one tier: unit, process, fuzz, juju-local, cluster, conformance
 test *arguments:
     cargo xtask test {{arguments}}
 
@@ -23,9 +23,9 @@ test *arguments:
 tidy:
     cargo xtask tidy
 
-# Measure juju-local beside its goals, and write docs/bench/
-bench:
-    cargo xtask bench
+# Measure each part beside its goals and its peers, and write docs/bench/ (parts: conf, dispatch, juju-local)
+bench *arguments:
+    cargo xtask bench {{arguments}}
 
 # Exactly what CI runs
 check:

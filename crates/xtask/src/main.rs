@@ -39,8 +39,8 @@ enum Task {
     Test(test::Arguments),
     /// Checks formatting, lints and the rules of the source tree
     Tidy,
-    /// Measures juju-local beside its goals, and writes docs/bench/
-    Bench,
+    /// Measures each part beside its goals and its peers, and writes docs/bench/
+    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         Task::Demo(arguments) => demo::run(&arguments).map(done),
         Task::Test(arguments) => test::run(&arguments),
         Task::Tidy => tidy::run().map(done),
-        Task::Bench => bench::run().map(done),
+        Task::Bench(arguments) => bench::run(&arguments).map(done),
     };
     outcome.unwrap_or_else(|error| {
         console::say(&format!("error: {error:#}"));

@@ -1,25 +1,73 @@
-//! `cargo xtask bench`: how fast the parts are, beside the goals they have. Prints a table and writes it to `docs/bench/`; a
-//! figure is never asserted, because machines differ and are busy. What is measured is in a module for each part.
+//! `cargo xtask bench`: how fast the parts are, beside the goals they have and beside what a site would use otherwise. Prints tables
+//! and writes them to `docs/bench/`; a figure is never asserted, because machines differ and are busy. What is measured is in a
+//! module for each part.
 
+mod conf;
+mod dispatch;
+mod hello;
 mod juju_local;
+mod lab;
+mod plot;
 mod table;
 
 use std::fs;
 
 use anyhow::{Context, Result};
+use clap::ValueEnum;
 
 use crate::{layout, pack, setup};
 
-pub(crate) fn run() -> Result<()> {
-    setup::run()?;
-    pack::juju_local()?;
-    let rows = juju_local::measure()?;
-    let text = table::render(&rows);
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The part to measure; all of them when none is named
+    part: Option<Part>,
+}
+
+/// The parts, in the order in which they are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Editing a slurm.conf, beside slurmutils
+    Conf,
+    /// One dispatch of each charm, beside one written with ops
+    Dispatch,
+    /// The stand-in's own commands
+    JujuLocal,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let wanted = arguments.part.map_or_else(|| Part::value_variants().to_vec(), |part| vec![part]);
+    for part in wanted {
+        match part {
+            Part::Conf => {
+                let (text, drawing) = conf::measure()?;
+                write("conf.svg", &drawing)?;
+                report("conf", "slurm.conf, measured", &text)?;
+            }
+            Part::Dispatch => {
+                let (text, drawing) = dispatch::measure()?;
+                write("dispatch.svg", &drawing)?;
+                report("dispatch", "A dispatch, measured", &text)?;
+            }
+            Part::JujuLocal => {
+                setup::run()?;
+                pack::juju_local()?;
+                report("juju-local", "juju-local, measured", &table::render(&juju_local::measure()?))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn report(name: &str, title: &str, text: &str) -> Result<()> {
     print!("{text}");
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let head = format!("# {title}\n\nWritten by `cargo xtask bench` on a machine with {cores} cores.\n\n");
+    write(&format!("{name}.md"), &format!("{head}{text}"))
+}
+
+fn write(name: &str, text: &str) -> Result<()> {
     let directory = layout::root()?.join("docs/bench");
     fs::create_dir_all(&directory).with_context(|| format!("could not make {}", directory.display()))?;
-    let file = directory.join("juju-local.md");
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let head = format!("# juju-local, measured\n\nWritten by `cargo xtask bench` on a machine with {cores} cores.\n\n");
-    fs::write(&file, format!("{head}{text}")).with_context(|| format!("could not write {}", file.display()))
+    let file = directory.join(name);
+    fs::write(&file, text).with_context(|| format!("could not write {}", file.display()))
 }

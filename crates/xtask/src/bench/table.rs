@@ -31,7 +31,14 @@ pub(crate) fn render(rows: &[Row]) -> String {
     text
 }
 
-fn milliseconds(duration: Duration) -> String {
+/// Returns the sample in the middle, or nothing of none.
+pub(crate) fn median(samples: &[Duration]) -> Duration {
+    let mut sorted = samples.to_vec();
+    sorted.sort();
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+}
+
+pub(crate) fn milliseconds(duration: Duration) -> String {
     let millis = duration.as_secs_f64() * 1000.0;
     if millis < 10.0 { format!("{millis:.2} ms") } else { format!("{millis:.0} ms") }
 }

@@ -1,0 +1,182 @@
+//! One dispatch of each charm in a cluster that has settled, beside the smallest charm written with ops. Hook tools repeat what Juju
+//! answered the first time, so they cost the start of a small program and nothing more; Slurm and systemd are real.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::lab::{self, Lab, is_active};
+use super::table::{median, milliseconds};
+use super::{hello, plot};
+use crate::console::say;
+use crate::image::Building;
+use crate::{layout, pack, program, setup};
+
+const SETTLED_WITHIN: Duration = Duration::from_secs(300);
+/// Each is measured this often, in turns, so that a busy moment of the machine hits all alike.
+const ROUNDS: usize = 5;
+const TIMES_IN_A_ROUND: usize = 10;
+const CHANGES: usize = 7;
+const IN_MACHINE: &str = "/var/tmp/bench_tool";
+const DIRECTORY: &str = "/var/tmp/bench";
+
+/// What was found about one kind of dispatch.
+#[derive(Default)]
+struct Figures {
+    name: String,
+    times: Vec<Duration>,
+    /// In KiB.
+    peak: u64,
+    /// Programs that were started, hook tools among them.
+    started: Vec<String>,
+}
+
+pub(super) fn measure() -> Result<(String, String)> {
+    setup::run()?;
+    pack::juju_local()?;
+    let image = Building::start()?;
+    pack::all_charms()?;
+    image.finish()?;
+    let tool = build_tool()?;
+    let figures = lab::with(|lab, scratch| {
+        let file = scratch.join("hello.charm");
+        hello::pack(&file, scratch)?;
+        deploy(lab, &file.to_string_lossy())?;
+        all(lab, &tool.to_string_lossy())
+    })?;
+    let bars: Vec<(String, f64)> =
+        figures.iter().map(|one| (one.name.clone(), median(&one.times).as_secs_f64() * 1e3)).collect();
+    Ok((text(&figures)?, plot::bars("Median of one dispatch", &bars, |value| format!("{value:.1} ms"))))
+}
+
+fn build_tool() -> Result<PathBuf> {
+    let arguments = ["build", "--quiet", "--release", "--locked", "--package", "xtask", "--example", "bench_tool"];
+    program::run(program::cargo()?.args(arguments))?;
+    layout::release_binary("examples/bench_tool")
+}
+
+fn deploy(lab: &Lab<'_>, hello: &str) -> Result<()> {
+    for (charm, name) in [("slurmctld", "slurmctld"), ("slurmd", "compute")] {
+        lab.juju(&["deploy", &layout::charm_file(charm)?.to_string_lossy(), name])?;
+    }
+    lab.juju(&["deploy", hello])?;
+    lab.juju(&["integrate", "slurmctld", "compute"])?;
+    say("waiting for the cluster to settle");
+    lab.until(SETTLED_WITHIN, |units| {
+        units.len() == 3
+            && units.iter().all(is_active)
+            && units.iter().all(|(_, unit)| unit["juju-status"]["current"] == "idle")
+    })
+}
+
+fn all(lab: &Lab<'_>, tool: &str) -> Result<Vec<Figures>> {
+    let settled = [("ops hello-world", "hello/0"), ("slurmctld", "slurmctld/0"), ("slurmd", "compute/0")];
+    for (_, unit) in settled {
+        lab.juju(&["scp", tool, &format!("{unit}:{IN_MACHINE}")])?;
+        // The first time Juju is asked, and Python compiles.
+        update_status(lab, unit, "time", 3)?;
+    }
+    let mut figures: Vec<Figures> =
+        settled.iter().map(|(name, _)| Figures { name: format!("{name}, settled"), ..Figures::default() }).collect();
+    for _ in 0..ROUNDS {
+        for (one, (_, unit)) in figures.iter_mut().zip(settled) {
+            one.times.extend(durations(&update_status(lab, unit, "time", TIMES_IN_A_ROUND)?)?);
+        }
+    }
+    for (one, (_, unit)) in figures.iter_mut().zip(settled) {
+        one.peak = largest(&update_status(lab, unit, "memory", TIMES_IN_A_ROUND)?);
+        one.started = words(&update_status(lab, unit, "count", 1)?);
+    }
+    figures.push(changed_partition(lab)?);
+    Ok(figures)
+}
+
+/// A partition that changes: the compute application's bag says something else each time.
+fn changed_partition(lab: &Lab<'_>) -> Result<Figures> {
+    let mut figures = Figures { name: "slurmctld, a partition changes".to_owned(), ..Figures::default() };
+    let relation = lab.juju(&["exec", "--unit", "slurmctld/0", "relation-ids slurmd"])?;
+    let mut minutes = 60;
+    let mut change = |what: &str| {
+        minutes += 1;
+        let variables = format!(
+            "JUJU_DISPATCH_PATH=hooks/slurmd-relation-changed JUJU_HOOK_NAME=slurmd-relation-changed JUJU_RELATION=slurmd \
+             JUJU_RELATION_ID={} JUJU_REMOTE_APP=compute JUJU_REMOTE_UNIT= \
+             BENCH_REPLACE='{{\\\"partitionname\\\"|{{\\\"maxtime\\\":{minutes},\\\"partitionname\\\"'",
+            relation.trim()
+        );
+        dispatch(lab, "slurmctld/0", &variables, what, 1)
+    };
+    for _ in 0..CHANGES {
+        figures.times.extend(durations(&change("time")?)?);
+    }
+    figures.peak = largest(&change("memory")?);
+    figures.started = words(&change("count")?);
+    let written = lab.juju(&["exec", "--unit", "slurmctld/0", "cat /etc/slurm/slurm.conf"])?;
+    anyhow::ensure!(written.contains(&format!("MaxTime={minutes}")), "the partition was not changed:\n{written}");
+    Ok(figures)
+}
+
+fn update_status(lab: &Lab<'_>, unit: &str, what: &str, times: usize) -> Result<String> {
+    dispatch(lab, unit, "JUJU_DISPATCH_PATH=hooks/update-status JUJU_HOOK_NAME=update-status", what, times)
+}
+
+fn dispatch(lab: &Lab<'_>, unit: &str, variables: &str, what: &str, times: usize) -> Result<String> {
+    let script =
+        format!("cd \"$JUJU_CHARM_DIR\" && env {variables} {IN_MACHINE} {DIRECTORY} {what} {times} \"$PWD/dispatch\"");
+    lab.juju(&["exec", "--unit", unit, &script])
+}
+
+fn durations(text: &str) -> Result<Vec<Duration>> {
+    let nanos = |line: &str| line.trim().parse().map(Duration::from_nanos);
+    text.lines().map(nanos).collect::<Result<_, _>>().with_context(|| format!("expected nanoseconds, found {text:?}"))
+}
+
+fn largest(text: &str) -> u64 {
+    text.lines().filter_map(|line| line.trim().parse().ok()).max().unwrap_or_default()
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures for people")]
+fn text(figures: &[Figures]) -> Result<String> {
+    let reference = figures.first().map(|one| median(&one.times).as_secs_f64()).unwrap_or_default();
+    let mut text = format!(
+        "`update-status` in a cluster that has settled, and a `slurmd-relation-changed` that changes a partition, with a reconfigure of the \
+         real slurmctld. Hook tools repeat recorded answers. Beside them, in the same run, the smallest charm written with ops {}. \
+         Goals: settled 1/20 of it at most, 8 MiB, a changed partition with 12 processes, a charm of 2 MB.\n\n\
+         | dispatch | median | fastest | slowest | beside ops | peak memory | processes |\n| --- | --- | --- | --- | --- | --- | --- |\n",
+        hello::version()?
+    );
+    for one in figures {
+        let middle = median(&one.times);
+        let edge = |edge: Option<&Duration>| edge.map_or_else(|| "–".to_owned(), |edge| milliseconds(*edge));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | 1/{:.1} | {:.1} MiB | {} |",
+            one.name,
+            milliseconds(middle),
+            edge(one.times.iter().min()),
+            edge(one.times.iter().max()),
+            reference / middle.as_secs_f64(),
+            one.peak as f64 / 1024.0,
+            one.started.len()
+        );
+    }
+    text.push_str("\n![median of each dispatch](dispatch.svg)\n\nPrograms that were started, in order:\n\n");
+    for one in figures {
+        let _ = writeln!(text, "* {}: {}", one.name, one.started.join(", "));
+    }
+    text.push_str("\n| file | size |\n| --- | --- |\n");
+    for charm in ["slurmctld", "slurmd"] {
+        let file = layout::charm_file(charm)?;
+        let size = fs::metadata(&file).with_context(|| format!("there is no {}", file.display()))?.len();
+        let _ = writeln!(text, "| {} | {:.2} MB |", layout::file_name(&file), size as f64 / 1e6);
+    }
+    Ok(text)
+}
