@@ -13,7 +13,7 @@ const COMPRESSION_LEVEL: i64 = 9;
 pub(super) struct Entry {
     pub(super) name: &'static str,
     pub(super) content: Vec<u8>,
-    mode: u32,
+    pub(super) mode: u32,
 }
 
 impl Entry {

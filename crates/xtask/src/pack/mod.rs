@@ -19,6 +19,9 @@ pub(crate) struct Arguments {
     /// Packs only this charm (a directory name under charms/); may be given again
     #[arg(long = "charm", value_name = "NAME")]
     charms: Vec<String>,
+    /// Makes no charm file, but puts what charmcraft does not make itself into this directory (for `parts` of charmcraft.yaml)
+    #[arg(long, value_name = "DIRECTORY", requires = "charms")]
+    into: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -27,6 +30,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         bail!("no charm called {unknown}: there are {}", known.join(", "));
     }
     let wanted = if arguments.charms.is_empty() { known } else { arguments.charms.clone() };
+    if let Some(directory) = &arguments.into {
+        let [name] = wanted.as_slice() else { bail!("--into is for one charm at a time") };
+        return stage(name, directory);
+    }
     juju_local()?;
     charms(&wanted)
 }
@@ -57,24 +64,11 @@ pub(crate) fn juju_local() -> Result<()> {
 }
 
 fn charms(names: &[String]) -> Result<()> {
-    let packages: Vec<String> = names.iter().map(|name| format!("{name}-charm")).collect();
-    build(&packages)?;
-    let root = layout::root()?;
+    build_charms(names)?;
     for name in names {
-        let directory = root.join("charms").join(name);
-        let charm = Charmcraft::read(&directory.join("charmcraft.yaml"))?;
-        let dispatch = static_executable(&layout::release_binary(&format!("{name}-charm"))?)?;
+        let charm = Charmcraft::read(&layout::root()?.join("charms").join(name).join("charmcraft.yaml"))?;
         let mut entries = charm.files()?;
-        entries.push(archive::Entry::executable("dispatch", dispatch));
-        entries.push(archive::Entry::file("LICENSE", read(&root.join("LICENSE"))?));
-        for (entry, candidates) in [
-            ("README.md", vec![directory.join("README.md")]),
-            ("icon.svg", vec![directory.join("icon.svg"), root.join("charmcraft/icon.svg")]),
-        ] {
-            if let Some(path) = candidates.iter().find(|path| path.is_file()) {
-                entries.push(archive::Entry::file(entry, read(path)?));
-            }
-        }
+        entries.extend(staged(name)?);
         let bytes = archive::zip(entries)?;
         let file = layout::charm_file(name)?;
         fs::create_dir_all(layout::dist()?).context("could not make dist/")?;
@@ -82,6 +76,40 @@ fn charms(names: &[String]) -> Result<()> {
         report(&file, bytes.len())?;
     }
     Ok(())
+}
+
+/// Puts what goes into a charm beside its YAML files where charmcraft collects it, so that both ways pack the same.
+fn stage(name: &str, directory: &Path) -> Result<()> {
+    build_charms(&[name.to_owned()])?;
+    fs::create_dir_all(directory).with_context(|| format!("could not make {}", directory.display()))?;
+    for entry in staged(name)? {
+        replace_if_different(&directory.join(entry.name), &entry.content, entry.mode)?;
+    }
+    Ok(())
+}
+
+fn build_charms(names: &[String]) -> Result<()> {
+    build(&names.iter().map(|name| format!("{name}-charm")).collect::<Vec<_>>())
+}
+
+/// Returns what goes into a charm beside its YAML files: the program, licence, icon and description.
+fn staged(name: &str) -> Result<Vec<archive::Entry>> {
+    let root = layout::root()?;
+    let directory = root.join("charms").join(name);
+    let dispatch = static_executable(&layout::release_binary(&format!("{name}-charm"))?)?;
+    let mut entries = vec![
+        archive::Entry::executable("dispatch", dispatch),
+        archive::Entry::file("LICENSE", read(&root.join("LICENSE"))?),
+    ];
+    for (entry, candidates) in [
+        ("README.md", vec![directory.join("README.md")]),
+        ("icon.svg", vec![directory.join("icon.svg"), root.join("charmcraft/icon.svg")]),
+    ] {
+        if let Some(path) = candidates.iter().find(|path| path.is_file()) {
+            entries.push(archive::Entry::file(entry, read(path)?));
+        }
+    }
+    Ok(entries)
 }
 
 /// Builds packages for release, statically and without a trace of where the checkout is.
