@@ -95,6 +95,12 @@ pub enum OptionError {
     },
 }
 
+/// Tells whether a character could break a message out of its line or turn it round.
+fn is_unshowable(character: char) -> bool {
+    let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    character.is_control() || turns || matches!(character, '\u{2028}' | '\u{2029}')
+}
+
 /// Returns `text` fit for a message: control characters escaped, at most 80 characters.
 pub(crate) fn excerpt(text: &str) -> String {
     const LONGEST: usize = 80;
@@ -104,7 +110,7 @@ pub(crate) fn excerpt(text: &str) -> String {
             shown.push('…');
             break;
         }
-        if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') {
+        if is_unshowable(character) {
             shown.extend(character.escape_default());
         } else {
             shown.push(character);

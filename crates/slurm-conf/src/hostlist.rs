@@ -2,6 +2,7 @@
 //! become more names than memory holds.
 
 use crate::error::{NameError, excerpt};
+use crate::name::NodeName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
@@ -74,6 +75,26 @@ impl fmt::Display for Range {
 }
 
 impl HostList {
+    /// Reads the nodes that an operator names in the parameter of an action: one at least, and each fit to be the name of a node.
+    ///
+    /// Unlike in a file, `ALL` and `DEFAULT` are refused: whoever means every node has to name them.
+    ///
+    /// ```
+    /// use slurm_conf::HostList;
+    ///
+    /// assert_eq!(HostList::of_nodes(" compute-[0-3],gpu-1 ")?.count(), 5);
+    /// assert!(HostList::of_nodes("ALL").is_err());
+    /// # Ok::<(), slurm_conf::NameError>(())
+    /// ```
+    pub fn of_nodes(text: &str) -> Result<Self, NameError> {
+        let list: Self = text.trim().parse()?;
+        if list.is_empty() {
+            return Err(refused(text, "names of nodes, such as `compute-0` or `compute-[0-3],gpu-1`"));
+        }
+        let unfit = list.expand().find_map(|name| NodeName::new(name).err());
+        unfit.map_or(Ok(list), Err)
+    }
+
     /// Returns how many names the list stands for, repeated ones counted as often as they come.
     pub fn count(&self) -> usize {
         // Cannot fail: every way to make a list checks the same sum.
@@ -101,7 +122,7 @@ impl HostList {
     /// Writes names as a short list: sorted, each once, the last number of each name in a range.
     pub fn compress<Name: AsRef<str>>(names: impl IntoIterator<Item = Name>) -> Result<Self, NameError> {
         let names: BTreeSet<String> = names.into_iter().map(|name| name.as_ref().to_owned()).collect();
-        if let Some(unfit) = names.iter().find(|name| name.is_empty() || !name.bytes().all(is_name_byte)) {
+        if let Some(unfit) = names.iter().find(|name| !begins_well(name) || !name.bytes().all(is_name_byte)) {
             return Err(refused(unfit, "a host name of letters, digits, `-`, `_`, `.` and `:`"));
         }
         if names.len() > MOST_HOSTS {
@@ -144,6 +165,11 @@ fn refused(text: &str, expected: &'static str) -> NameError {
 /// What a host name in a list may consist of; `:` for addresses.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte)
+}
+
+/// A name that begins with `-` would be an option to whatever it is handed to, one with `.` a path.
+fn begins_well(name: &str) -> bool {
+    name.starts_with(|first: char| !matches!(first, '-' | '.'))
 }
 
 /// Cuts the number off the end of a name.
@@ -237,6 +263,9 @@ impl FromStr for HostList {
         let mut items: Vec<Vec<Piece>> = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
+            if !begins_well(rest) {
+                return Err(refused(text, "names that begin with a letter or digit"));
+            }
             let mut pieces = Vec::with_capacity(2);
             loop {
                 let plain = rest.bytes().take_while(|byte| is_name_byte(*byte)).count();
@@ -361,7 +390,7 @@ mod tests {
     fn what_is_no_list_is_refused() {
         for list in [
             "n[1-3", "n1-3]", "n[3-1]", "n[]", "n[a-b]", "n[1,,2]", ",", "a,", "a,,b", "a b", "a\nb", "a/b",
-            "n[1-2-3]", "n[[1]]", "ä",
+            "n[1-2-3]", "n[[1]]", "ä", "-a", "a,--help", ".", "../a",
         ] {
             let error = list.parse::<HostList>().unwrap_err();
             assert!(error.to_string().contains("is not a host list: expected"), "{error}");

@@ -224,3 +224,20 @@ fn host_lists_hold_names_only() {
         check(value, value.parse::<HostList>());
     }
 }
+
+#[test]
+fn nodes_in_the_parameters_of_actions_are_names_only() {
+    for value in unwritable().iter().chain(&unnameable()) {
+        // A list is what these parameters are for, and a line end around it is cut off.
+        if matches!(value.as_str(), "a,b" | "a[1-9]" | "x\n" | "\nx") {
+            assert!(HostList::of_nodes(value).is_ok_and(|list| !list.to_string().contains(char::is_control)));
+            continue;
+        }
+        check(value, HostList::of_nodes(value));
+        check(value, HostList::of_nodes(&format!("compute-0,{value}")));
+        check(value, HostList::of_nodes(&format!("{value}[1-2] x")));
+    }
+    for value in ["compute-0,ALL", "compute-0,default", "compute-[0-3] state=down", "a,,b", "-1", "n[1-2],--all"] {
+        check(value, HostList::of_nodes(value));
+    }
+}

@@ -42,9 +42,15 @@ fn excerpt(text: &str) -> String {
     let escaped: String = text
         .chars()
         .take(LONGEST)
-        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+        .flat_map(|c| if is_unshowable(c) { c.escape_default().collect() } else { vec![c] })
         .collect();
     if text.chars().count() > LONGEST { format!("{escaped}…") } else { escaped }
+}
+
+/// Tells whether a character could break a message out of its line or turn it round.
+fn is_unshowable(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Reads the JSON of a key, if the key is there.

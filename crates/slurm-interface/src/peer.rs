@@ -7,6 +7,8 @@ use slurm_conf::{ClusterName, HostName};
 const CLUSTER_NAME: &str = "cluster_name";
 const RESTART_SIGNAL: &str = "restart_signal";
 const HOSTNAME: &str = "hostname";
+/// A number, a time or an identifier; it is compared and never used for anything else.
+const LONGEST_SIGNAL: usize = 64;
 
 /// Application bag of slurmctld on its peer relation, written by the leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +37,11 @@ impl PeerApp {
         let cluster_name = ClusterName::new(name.as_str())
             .map_err(|error| DecodeError::malformed(CLUSTER_NAME, &name, error.to_string()))?;
         let restart_signal = loose_string(bag, RESTART_SIGNAL)?.unwrap_or_default();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
+        if restart_signal.len() > LONGEST_SIGNAL || !restart_signal.bytes().all(plain) {
+            let problem = format!("not a word of at most {LONGEST_SIGNAL} letters, digits, `_`, `-`, `.` and `:`");
+            return Err(DecodeError::malformed(RESTART_SIGNAL, &restart_signal, problem));
+        }
         Ok(Some(Self { cluster_name, restart_signal }))
     }
 }
