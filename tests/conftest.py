@@ -1,100 +1,90 @@
-"""A model with the cluster in it, made once for each test file, and shown when something failed.
+"""A model for each test file, shown when something failed, and destroyed at its end.
 
 | environment | meaning |
 | --- | --- |
 | `SLURMCTLD_CHARM`, `SLURMD_CHARM` | charm files (default: `dist/…_amd64.charm` of this checkout) |
-| `CLUSTER_MODEL` | name of the model (default: `cluster-` and six random digits) |
+| `CLUSTER_MODEL` | name of the model (default: `cluster-` and six random digits); test files take turns with it |
 | `CLUSTER_KEEP` | if set, the model is not destroyed after a failure, so that one can look around |
+| `CLUSTER_SLURM` | the Slurm that has to be installed, such as `26.05` (default: whatever comes) |
+| `RUN_ALL` | if set, tests marked `slow` run too |
 
 The `juju` in use is the first one on PATH.
 """
+import contextlib
 import os
 import pathlib
 import secrets
+import subprocess
 
 import jubilant
 import pytest
 
-import host
+from cluster import Cluster
 
-DIST = pathlib.Path(__file__).parent.parent / "dist"
+HERE = pathlib.Path(__file__).parent
 LOG_LINES = 200
 
 
-class Cluster:
-    """The deployed pair: the model, and what the tests ask it for."""
-
-    controller = "slurmctld/0"
-
-    def __init__(self, juju):
-        self.juju = juju
-        # Before the model exists, so that it can be compared with what is left afterwards.
-        self.traces_before = host.traces()
-
-    def deploy(self):
-        self.juju.deploy(charm_file("SLURMCTLD_CHARM", "slurmctld"))
-        self.juju.deploy(charm_file("SLURMD_CHARM", "slurmd"), "compute", num_units=2)
-        self.juju.integrate("slurmctld", "compute")
-        self.settle(controllers=1, nodes=2)
-
-    def settle(self, controllers, nodes, timeout=600):
-        """Waits until all units are active and idle; a time-out shows the last status."""
-        expected = {"slurmctld": controllers, "compute": nodes}
-
-        def ready(status):
-            return (
-                all(len(status.get_units(app)) == count for app, count in expected.items())
-                and jubilant.all_active(status, *expected)
-                and jubilant.all_agents_idle(status, *expected)
-            )
-
-        return self.juju.wait(ready, timeout=timeout)
-
-    def srun(self, nodes):
-        """Runs `hostname` on that many nodes as an ordinary user; returns the names, sorted."""
-        # The time limit is ours: srun itself waits for ever when a node is missing.
-        output = self.juju.ssh(self.controller, "timeout", "120", "srun", "-p", "compute", f"-N{nodes}", "hostname")
-        return sorted(output.split())
-
-    def machines(self):
-        """Machine id → host name."""
-        return {name: machine.hostname for name, machine in self.juju.status().machines.items()}
-
-    def machine_of(self, unit):
-        return self.juju.status().get_units(unit.split("/")[0])[unit].machine
-
-    def units(self):
-        status = self.juju.status()
-        return sorted(unit for app in status.apps for unit in status.get_units(app))
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes long; run with RUN_ALL=1, or `cargo xtask test cluster --all`")
+    config.addinivalue_line("markers", "core: what has to work with every Slurm, and so is run with each")
 
 
-def charm_file(variable, name):
-    path = pathlib.Path(os.environ.get(variable) or DIST / f"{name}_amd64.charm").resolve()
-    if not path.is_file():
-        pytest.fail(f"{path} is missing: run `cargo xtask pack`, or name a charm file in {variable}", pytrace=False)
-    return path
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.parent == HERE and item.get_closest_marker("slow") and not os.environ.get("RUN_ALL"):
+            item.add_marker(pytest.mark.skip(reason="slow: run with RUN_ALL=1"))
 
 
 @pytest.fixture(scope="module")
-def cluster(request):
-    juju = jubilant.Juju()
-    cluster = Cluster(juju)
-    model = os.environ.get("CLUSTER_MODEL") or f"cluster-{secrets.token_hex(3)}"
+def new_cluster(request):
+    """Makes an empty model. What is in it when the test file has ended is destroyed."""
+    made = []
     failed_before = request.session.testsfailed
-    juju.add_model(model)
+    failed = lambda: request.session.testsfailed > failed_before
+
+    def make():
+        cluster = Cluster(jubilant.Juju())
+        # Regular update-status hooks would only be in the way; tests that want one ask for it.
+        model = os.environ.get("CLUSTER_MODEL") or f"cluster-{secrets.token_hex(3)}"
+        cluster.juju.add_model(model, config={"update-status-hook-interval": "60m"})
+        made.append((cluster, model))
+        return cluster
+
     try:
-        try:
-            cluster.deploy()
-        except Exception:
-            show(juju)
-            raise
-        yield cluster
-        if request.session.testsfailed > failed_before and juju.model:
-            show(juju)
+        yield make
     finally:
-        failed = request.session.testsfailed > failed_before
-        if juju.model and not (failed and os.environ.get("CLUSTER_KEEP")):
-            juju.destroy_model(model, destroy_storage=True, force=True)
+        for cluster, model in made:
+            if cluster.juju.model and failed():
+                show(cluster.juju)
+            if cluster.juju.model and not (failed() and os.environ.get("CLUSTER_KEEP")):
+                cluster.juju.destroy_model(model, destroy_storage=True, force=True)
+
+
+@pytest.fixture(scope="module")
+def cluster(request, new_cluster):
+    """A controller and two nodes, or as many as the test file says in `UNITS`; a file with a story of its own has its own."""
+    cluster = new_cluster()
+    try:
+        cluster.deploy(units=getattr(request.module, "UNITS", 2))
+    except Exception:
+        show(cluster.juju)
+        raise
+    wanted = os.environ.get("CLUSTER_SLURM")
+    if wanted:
+        found = cluster.juju.status().apps["slurmctld"].version
+        assert found.startswith(f"{wanted}."), f"Slurm {found} was installed, not {wanted}"
+    return cluster
+
+
+@pytest.fixture(autouse=True)
+def no_job_is_left(request):
+    """A test that failed half-way leaves no job behind that the next one would have to wait for."""
+    yield
+    cluster = request.node.funcargs.get("cluster")
+    if isinstance(cluster, Cluster) and cluster.juju.model:
+        with contextlib.suppress(jubilant.CLIError, subprocess.TimeoutExpired):
+            cluster.on(cluster.controller, "scancel", "--user=ubuntu")
 
 
 def show(juju):

@@ -1,0 +1,303 @@
+"""The deployed pair, as tests talk about it: units, nodes, jobs, events, files. Through the `juju` command only.
+
+What juju-local alone can do (power, network, losses) is in `local`; whoever calls it is skipped on a real Juju.
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import time
+
+import jubilant
+import pytest
+
+import host
+
+DIST = pathlib.Path(__file__).parent.parent / "dist"
+CONTROLLER = "slurmctld/0"
+# The oldest JSON that every Slurm in question speaks.
+JSON = "--json=v0.0.42"
+# A job that does not say how much memory it needs gets all of it, and no other runs beside it.
+LITTLE = "--mem=50"
+CONFIGURATION = ("/etc/slurm", "/etc/default", "/etc/systemd/system", "/etc/needrestart", "/etc/apt")
+
+
+class Cluster:
+    """A model with a controller and compute applications in it."""
+
+    controller = CONTROLLER
+
+    def __init__(self, juju):
+        self.juju = juju
+        # Before the model exists, so that it can be compared with what is left afterwards.
+        self.traces_before = host.traces()
+
+    # Deploying
+
+    def deploy_controller(self, **options):
+        self.juju.deploy(charm_file("slurmctld"), "slurmctld", **options)
+
+    def deploy_compute(self, application="compute", units=1, **options):
+        self.juju.deploy(charm_file("slurmd"), application, num_units=units, **options)
+
+    def deploy(self, units=2, **options):
+        """The controller and one compute application, integrated at once; settled when it returns."""
+        self.deploy_controller(**options)
+        self.deploy_compute(units=units)
+        self.juju.integrate("slurmctld", "compute")
+        self.settle(slurmctld=1, compute=units)
+
+    def settle(self, timeout=300, **counts):
+        """Waits until the applications have so many units, all active and idle; a time-out shows the last status."""
+
+        def ready(status):
+            return (
+                all(app in status.apps and len(status.get_units(app)) == count for app, count in counts.items())
+                and jubilant.all_active(status, *counts)
+                and jubilant.all_agents_idle(status, *counts)
+            )
+
+        return self.juju.wait(ready, delay=0.3, successes=2, timeout=timeout)
+
+    def quiet(self, seconds=120):
+        """Waits until no unit has anything to do, whatever its status is."""
+        self.juju.wait(jubilant.all_agents_idle, delay=0.2, successes=3, timeout=seconds)
+
+    # Commands on machines
+
+    def on(self, unit, *words, seconds=60, stdin=None):
+        """Runs a program as an ordinary user where the unit (or machine) is. The unit's agent has no part in it."""
+        command = ["juju", "ssh", "--model", self.juju.model, unit, shlex.join(words)]
+        done = subprocess.run(command, input=stdin or "", capture_output=True, text=True, timeout=seconds)
+        if done.returncode != 0:
+            raise jubilant.CLIError(done.returncode, command, done.stdout, done.stderr)
+        return done.stdout
+
+    def root(self, unit, *words, **options):
+        return self.on(unit, "sudo", *words, **options)
+
+    def shell(self, unit, script, **options):
+        """Runs a few lines of shell as root. They travel on stdin, which needs no quoting."""
+        return self.root(unit, "sh", "-es", stdin=script, **options)
+
+    def scontrol(self, *words):
+        """Runs scontrol on the controller as root, as an administrator would."""
+        return self.root(self.controller, "scontrol", *words)
+
+    # Units
+
+    def unit(self, name):
+        return self.juju.status().get_units(name.split("/")[0])[name]
+
+    def machine_of(self, unit):
+        return self.unit(unit).machine
+
+    def machines(self):
+        """Machine id → host name."""
+        return {name: machine.hostname for name, machine in self.juju.status().machines.items()}
+
+    def units(self):
+        status = self.juju.status()
+        return sorted(unit for app in status.apps for unit in status.get_units(app))
+
+    def leader(self, application):
+        units = self.juju.status().get_units(application)
+        return next(name for name, unit in units.items() if unit.leader)
+
+    def follower(self, application):
+        units = self.juju.status().get_units(application)
+        return next(name for name, unit in sorted(units.items()) if not unit.leader)
+
+    def message(self, unit):
+        """The workload status as one line: `active: idle, partition compute`."""
+        status = self.unit(unit).workload_status
+        return f"{status.current}: {status.message}"
+
+    def await_message(self, unit, pattern, seconds=60):
+        """Waits until the unit's status fits a regular expression, and returns it."""
+        return eventually(lambda: self.message(unit), re.compile(pattern).search, f"status of {unit}", seconds)
+
+    def act(self, unit, action, wait=120, **parameters):
+        """Runs an action that has to succeed, and returns its results. An underscore in a name stands for a hyphen."""
+        parameters = {name.replace("_", "-"): value for name, value in parameters.items()}
+        return self.juju.run(unit, action, parameters, wait=wait).results
+
+    def refuse(self, unit, action, wait=120, **parameters):
+        """Runs an action that has to fail, and returns what it said."""
+        with pytest.raises((jubilant.TaskError, jubilant.CLIError)) as refused:
+            self.act(unit, action, wait=wait, **parameters)
+        error = refused.value
+        # Juju itself refuses what the schema of the action does not allow.
+        return error.stderr if isinstance(error, jubilant.CLIError) else f"{error.task.message}\n{error.task.stderr}"
+
+    def fire(self, unit, event="update-status"):
+        """Lets the unit run a hook, as Juju would sooner or later."""
+        self.juju.exec(f"JUJU_DISPATCH_PATH=hooks/{event} ./dispatch", unit=unit, wait=120)
+
+    # Slurm
+
+    def node(self, name):
+        """The controller's record of a node."""
+        return json.loads(self.on(self.controller, "scontrol", "show", "node", name, JSON))["nodes"][0]
+
+    def state(self, name):
+        """State of a node as one word per flag: `IDLE`, or `IDLE+DRAIN`. That it is dynamic goes without saying."""
+        return "+".join(flag for flag in self.node(name)["state"] if not flag.startswith("DYNAMIC"))
+
+    def await_state(self, name, expected, seconds=60):
+        """Waits for the state of a node; a tuple means any of them."""
+        wanted = (expected,) if isinstance(expected, str) else expected
+        return eventually(lambda: self.state(name), lambda seen: seen in wanted, f"state of {name}", seconds)
+
+    def partition(self, name):
+        """What the controller knows of a partition, as `scontrol` prints it: key → value."""
+        return dict(re.findall(r"(\w+)=(\S*)", self.on(self.controller, "scontrol", "--oneliner", "show", "partition", name)))
+
+    def partitions(self):
+        return sorted(self.on(self.controller, "sinfo", "--noheader", "--format=%R").split())
+
+    def slurm_conf(self):
+        return self.root(self.controller, "cat", "/etc/slurm/slurm.conf")
+
+    def setting(self, key):
+        """A value of the running slurmctld."""
+        text = self.on(self.controller, "scontrol", "show", "config")
+        found = re.search(rf"^{re.escape(key)}\s*= (.*)$", text, re.MULTILINE | re.IGNORECASE)
+        return found.group(1).strip() if found else None
+
+    # Jobs
+
+    def srun(self, *options, command=("hostname",), partition="compute"):
+        """Runs a program as an ordinary user and returns what it printed."""
+        # The time limit is ours: srun itself waits for ever when a node is missing.
+        words = ["timeout", "120", "srun", f"--partition={partition}", LITTLE, *options, *command]
+        return self.on(self.controller, *words, seconds=150)
+
+    def hosts(self, nodes, partition="compute"):
+        """Runs a job on that many nodes; returns their host names, sorted."""
+        return sorted(self.srun(f"--nodes={nodes}", partition=partition).split())
+
+    def submit(self, command, *options, partition="compute"):
+        """Submits a batch job and returns its id."""
+        words = ["sbatch", "--parsable", f"--partition={partition}", LITTLE, "--output=/dev/null", "--chdir=/tmp"]
+        return self.on(self.controller, *words, *options, "--wrap", command).strip()
+
+    def start_job(self, node, seconds=600):
+        """Submits a job to a node and waits until it runs."""
+        job = self.submit(f"sleep {seconds}", f"--nodelist={node}")
+        self.await_job(job, "RUNNING")
+        return job
+
+    def job(self, job):
+        """What the controller knows of a job: key → value."""
+        return dict(re.findall(r"(\w+)=(\S*)", self.on(self.controller, "scontrol", "--oneliner", "show", "job", job)))
+
+    def await_job(self, job, expected, seconds=60):
+        return eventually(lambda: self.job(job)["JobState"], lambda seen: seen == expected, f"state of job {job}", seconds)
+
+    def assert_unharmed(self, job, state="RUNNING"):
+        """The job is as it was: never restarted, and its processes are there as long as it runs."""
+        seen = self.job(job)
+        assert (seen["JobState"], seen["Restarts"]) == (state, "0"), seen
+        if state == "RUNNING":
+            unit = re.sub(r"-(\d+)$", r"/\1", seen["NodeList"])
+            assert re.search(rf"^{job}\b", self.root(unit, "scontrol", "listjobs", seen["NodeList"]), re.MULTILINE), f"job {job} has no steps"
+
+    def cancel(self, job):
+        self.on(self.controller, "scancel", job)
+        eventually(lambda: self.job(job)["JobState"], lambda seen: seen == "CANCELLED", f"state of job {job}", 60)
+
+    # What must not change
+
+    def files(self, unit, *directories):
+        """Path → content, inode, time and mode of every file below."""
+        script = (
+            f"find {shlex.join(directories or CONFIGURATION)} -xdev \\( -type f -o -type l \\) -printf '%p %i %T@ %m %u\\n' 2>/dev/null"
+            f" | sort; find {shlex.join(directories or CONFIGURATION)} -xdev -type f -exec sha256sum {{}} + 2>/dev/null | sort -k2 || true"
+        )
+        return self.shell(unit, script)
+
+    def databags(self):
+        """Everything that is in any databag, as seen from each unit."""
+        shown = {unit: json.loads(self.juju.cli("show-unit", unit, "--format", "json"))[unit] for unit in self.units()}
+        return {unit: sorted(map(bag, one.get("relation-info", [])), key=str) for unit, one in shown.items()}
+
+    def daemon(self, unit):
+        """Identity of the Slurm daemon of a unit: it changes when the daemon is restarted, reloaded or reconfigured."""
+        service = "slurmctld" if unit.startswith("slurmctld/") else "slurmd"
+        properties = "MainPID,NRestarts,ActiveState,ActiveEnterTimestampMonotonic,StateChangeTimestampMonotonic"
+        return self.root(unit, "systemctl", "show", f"--property={properties}", service)
+
+    def reconfigures(self):
+        """How often this controller has been told to read its files again."""
+        journal = self.root(self.controller, "journalctl", "--quiet", "--no-pager", "--unit=slurmctld", "--output=cat")
+        return journal.count("Processing Reconfiguration Request") + journal.count("Reconfigure signal (SIGHUP)")
+
+    def controller_state(self):
+        """All that adding a node must leave alone."""
+        return {
+            "files": self.files(self.controller),
+            "application bags": sorted({str(b["application-data"]) for u in (self.controller,) for b in self.databags()[u]}),
+            "reconfigures": self.reconfigures(),
+            "daemon": self.daemon(self.controller),
+        }
+
+    # juju-local only
+
+    def local(self, *words):
+        """Runs `juju-local` on this model. On a real Juju the test is skipped."""
+        if not host.is_juju_local():
+            pytest.skip("needs a fault that only juju-local can make")
+        command = [str(pathlib.Path(shutil.which("juju")).parent / "juju-local"), *words, "-m", self.juju.model]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+        return done.stdout
+
+    def reboot(self, unit):
+        """Reboots the unit's machine and waits until its agent is back."""
+        machine = self.machine_of(unit)
+        before = self.on(machine, "cat", "/proc/sys/kernel/random/boot_id", "/proc/1/stat")
+        self.local("machine", "reboot", machine)
+
+        def rebooted():
+            try:
+                return self.on(machine, "cat", "/proc/sys/kernel/random/boot_id", "/proc/1/stat") != before
+            except (jubilant.CLIError, subprocess.TimeoutExpired):
+                return False
+
+        eventually(rebooted, bool, f"machine {machine} has booted again", 60)
+        self.quiet()
+
+
+def bag(relation):
+    """A relation without what Juju itself changes in it: keys that differ between looks, such as addresses, do not."""
+    return {key: relation.get(key) for key in ("endpoint", "relation-id", "application-data", "local-unit", "related-units")}
+
+
+def charm_file(name):
+    variable = f"{name.upper()}_CHARM"
+    path = pathlib.Path(os.environ.get(variable) or DIST / f"{name}_amd64.charm").resolve()
+    if not path.is_file():
+        pytest.fail(f"{path} is missing: run `cargo xtask pack`, or name a charm file in {variable}", pytrace=False)
+    return path
+
+
+def eventually(read, ready, what, seconds):
+    """Reads until the value will do, and returns it; the failure shows the last one."""
+    deadline = time.monotonic() + seconds
+    while not ready(seen := read()):
+        assert time.monotonic() < deadline, f"{what}: still {seen!r} after {seconds} s"
+        time.sleep(0.3)
+    return seen
+
+
+def for_a_while(read, holds, what, seconds):
+    """Reads for so long and insists that the value stays good."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        seen = read()
+        assert holds(seen), f"{what}: {seen!r}"
+        time.sleep(0.5)

@@ -1,0 +1,64 @@
+"""A settled cluster: events come, and nothing is written, published or signalled."""
+import json
+import re
+
+EVENTS = 20
+
+
+def test_update_status_changes_nothing(cluster):
+    before = everything(cluster)
+    cursors = {unit: cursor(cluster, unit) for unit in cluster.units()}
+    for unit in cluster.units():
+        for _ in range(EVENTS):
+            cluster.fire(unit)
+    after = everything(cluster)
+    for what in before:
+        assert after[what] == before[what], what
+    for unit, since in cursors.items():
+        service = "slurmctld" if unit.startswith("slurmctld/") else "slurmd"
+        said = cluster.root(unit, "journalctl", "--quiet", "--no-pager", f"--unit={service}", f"--after-cursor={since}", "--output=cat")
+        assert not re.search(r"econfigur|SIGHUP|Terminate|signal|version .* started|Relinquish", said), f"{unit}: {said}"
+
+
+def test_other_events_that_change_nothing_are_as_quiet(cluster):
+    before = everything(cluster)
+    for event in ("config-changed", "start", "leader-elected", "look-again"):
+        for unit in cluster.units():
+            cluster.fire(unit, event)
+    after = everything(cluster)
+    for what in before:
+        assert after[what] == before[what], what
+
+
+def test_a_settled_hook_says_so_in_one_line(cluster):
+    for unit in cluster.units():
+        cluster.fire(unit)
+        log = cluster.juju.cli("debug-log", "--replay", "--no-tail", "--include", f"unit-{unit.replace('/', '-')}")
+        last = [line for line in log.splitlines() if "juju-log" in line][-1]
+        assert last.endswith(f"{unit} update-status: nothing to do"), last
+
+
+def test_no_timer_and_no_watcher_is_left_running(cluster):
+    for unit in cluster.units():
+        units = json.loads(cluster.on(unit, "systemctl", "list-units", "--all", "--output=json", "--no-pager"))
+        ours = [one["unit"] for one in units if unit.replace("/", "-") in one["unit"] and one["active"] == "active"]
+        assert not [name for name in ours if name.endswith((".timer", ".service")) and "look-again" in name], ours
+
+
+def everything(cluster):
+    seen = {f"files of {unit}": cluster.files(unit, *watched(unit)) for unit in cluster.units()}
+    seen |= {f"daemon of {unit}": cluster.daemon(unit) for unit in cluster.units()}
+    seen["databags"] = cluster.databags()
+    seen["secrets"] = cluster.juju.cli("secrets", "--format", "json")
+    return seen
+
+
+def watched(unit):
+    """Also what the charm remembers, and what Slurm would save if anything in it were changed."""
+    agent = f"/var/lib/juju/agents/unit-{unit.replace('/', '-')}/charm"
+    return "/etc/slurm", "/etc/default", "/etc/systemd/system", "/etc/needrestart", "/etc/apt", agent
+
+
+def cursor(cluster, unit):
+    shown = cluster.root(unit, "journalctl", "--quiet", "--no-pager", "--lines=1", "--show-cursor", "--output=cat")
+    return re.search(r"^-- cursor: (.*)$", shown, re.MULTILINE).group(1)
