@@ -9,12 +9,14 @@ mod node;
 mod partition;
 mod reconfigure;
 mod reservation;
+mod smoke;
 
 pub use jobs::{JobRecord, LocalJobs, cancel_jobs, jobs, jobs_in_partition, jobs_on, jobs_waiting_for, local_jobs};
 pub use judge::{judge_node, judge_partition};
 pub use node::{
-    NodeLookup, NodeRecord, delete_node, down_node, down_nodes, drain_node, drain_nodes, fail_node, node, nodes,
-    resume_node, resume_nodes, save_node, set_node_comment, set_node_features, set_node_reason, set_node_weight,
+    NodeLookup, NodeRecord, NodeWord, delete_node, down_node, down_nodes, drain_node, drain_nodes, fail_node, node,
+    nodes, resume_node, resume_nodes, save_node, set_node_comment, set_node_features, set_node_reason, set_node_weight,
+    set_nodes_state,
 };
 pub use partition::{
     PartitionLookup, PartitionRecord, PartitionState, delete_partition, partition, partitions, save_partitions,
@@ -22,6 +24,7 @@ pub use partition::{
 };
 pub use reconfigure::{Candidate, Reconfigure, check, reconfigure};
 pub use reservation::{ReservationRecord, reservations, reservations_naming};
+pub use smoke::{Smoke, smoke};
 
 use crate::command::{Command, CommandError, Output};
 use crate::machine::Machine;

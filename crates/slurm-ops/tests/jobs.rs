@@ -171,3 +171,37 @@ fn jobs_are_cancelled_and_those_that_ended_meanwhile_are_no_obstacle() {
     scontrol::cancel_jobs(&sandbox.machine(), &[]).unwrap();
     assert_eq!(sandbox.calls().len(), 1, "nobody is asked to cancel nothing");
 }
+
+#[test]
+fn a_small_job_passes_or_says_why_not() {
+    use slurm_ops::scontrol::{Smoke, smoke};
+    let (node, partition) = ("compute-0".parse().unwrap(), "compute".parse().unwrap());
+    let patience = std::time::Duration::from_secs(61);
+    let good = answering("srun", "juju-1\n", "", 0);
+    assert_eq!(smoke(&good.machine(), &node, &partition, patience), Smoke::Passed { said: "juju-1".to_owned() });
+    let call = &good.calls()[0];
+    for word in ["--nodelist=compute-0", "--partition=compute", "--immediate=61", "--time=3"] {
+        assert!(call.contains(word), "{call}");
+    }
+    let busy = answering("srun", "", "srun: error: Unable to allocate resources: Requested nodes are busy\n", 1);
+    let why = "srun: error: Unable to allocate resources: Requested nodes are busy".to_owned();
+    assert_eq!(smoke(&busy.machine(), &node, &partition, patience), Smoke::Failed { why });
+    let mute = answering("srun", "", "", 0);
+    assert!(matches!(smoke(&mute.machine(), &node, &partition, patience), Smoke::Failed { .. }));
+}
+
+#[test]
+fn nodes_are_set_to_a_state_with_and_without_a_reason() {
+    use slurm_ops::scontrol::{NodeWord, set_nodes_state};
+    let sandbox = answering("scontrol", "", "", 0);
+    let nodes = "compute-[0-1]".parse().unwrap();
+    set_nodes_state(&sandbox.machine(), &nodes, NodeWord::Failing, Some("disk\nstate=idle")).unwrap();
+    set_nodes_state(&sandbox.machine(), &nodes, NodeWord::Idle, None).unwrap();
+    assert_eq!(
+        sandbox.calls(),
+        [
+            "scontrol update nodename=compute-[0-1] state=failing reason=disk state=idle",
+            "scontrol update nodename=compute-[0-1] state=idle"
+        ]
+    );
+}

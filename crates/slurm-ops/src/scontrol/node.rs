@@ -70,6 +70,7 @@ impl NodeRecord {
 
 /// The answer to "is there such a node".
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "one of these is made for each question, and none is kept")]
 pub enum NodeLookup {
     /// slurmctld knows it.
     Present(NodeRecord),
@@ -138,6 +139,60 @@ pub fn resume_node(machine: &Machine, name: &NodeName) -> Result<bool, ScontrolE
 /// are opened all the same.
 pub fn resume_nodes(machine: &Machine, nodes: &HostList) -> Result<bool, ScontrolError> {
     resume(machine, nodes)
+}
+
+/// Sets several nodes to a state by its word, for whoever passes an administrator's choice on. Words that put nodes aside come with a
+/// reason. Where one node is not there, the others are changed all the same.
+pub fn set_nodes_state(
+    machine: &Machine,
+    nodes: &HostList,
+    state: NodeWord,
+    reason: Option<&str>,
+) -> Result<(), ScontrolError> {
+    let state = format!("state={}", state.as_str());
+    let reason = reason.map(|reason| format!("reason={}", one_line(reason)));
+    let changes: Vec<&str> = [Some(state.as_str()), reason.as_deref()].into_iter().flatten().collect();
+    update(machine, nodes, &changes)
+}
+
+/// A state that an administrator can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeWord {
+    /// Up and without jobs.
+    Idle,
+    /// Back in service, whatever it was.
+    Resume,
+    /// No longer drained.
+    Undrain,
+    /// No new jobs.
+    Drain,
+    /// Out of service; its jobs end.
+    Down,
+    /// Not to be used any more once its jobs have ended.
+    Fail,
+    /// Expected to fail soon; no new jobs.
+    Failing,
+}
+
+impl NodeWord {
+    /// Returns Slurm's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Resume => "resume",
+            Self::Undrain => "undrain",
+            Self::Drain => "drain",
+            Self::Down => "down",
+            Self::Fail => "fail",
+            Self::Failing => "failing",
+        }
+    }
+
+    /// Tells whether Slurm wants to know why.
+    pub fn wants_reason(self) -> bool {
+        matches!(self, Self::Drain | Self::Down | Self::Fail | Self::Failing)
+    }
 }
 
 /// Has slurmctld write its nodes to disk now, by setting a comment on this one. A node that has just joined exists only in memory
