@@ -1,5 +1,6 @@
 //! Makes one change. Nothing is decided here: what a step says is done, and what comes of it is seen at the next look.
 
+use crate::change::Change;
 use crate::error::Error;
 use crate::names;
 use crate::observe::{Launch, Memory};
@@ -8,17 +9,24 @@ use charm::tools::Port;
 use charm::{Context, Tools, Wake};
 use slurm_conf::NodeName;
 use slurm_ops::files::Access;
-use slurm_ops::scontrol::NodeLookup;
+use slurm_ops::scontrol::{NodeLookup, ScontrolError};
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_ops::timer::TransientTimer;
-use slurm_ops::{Machine, files, keys, packages, scontrol, slurmd, systemd, timer};
+use slurm_ops::{Machine, files, keys, needrestart, packages, scontrol, slurmd, systemd, timer};
 use std::time::{Duration, Instant};
 
 /// Makes the change that `step` describes.
 pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memory, step: &Step) -> Result<(), Error> {
+    let tried = &mut memory.tried;
     match step {
-        Step::InstallPackages => {
-            packages::ensure_installed(machine, &names::PACKAGES, &names::PACKAGED_SERVICES)?;
+        Step::InstallPackages(source) => {
+            packages::ensure_installed_from(machine, source, &names::PACKAGES, &names::PACKAGED_SERVICES)?;
+        }
+        Step::HoldPackages => {
+            packages::ensure_held(machine, &names::PACKAGES)?;
+        }
+        Step::LeaveAlone => {
+            needrestart::ensure_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?;
         }
         Step::ReportVersion(version) => {
             tools.application_version_set(version)?;
@@ -26,6 +34,9 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             files::replace(machine, note, version.as_bytes(), &Access::own(0o644))?;
         }
         Step::PublishPartition(relation, bag) => tools.relation_set_app(relation, bag),
+        Step::WriteAlarm(text) => {
+            systemd::ensure_unit_file(machine, names::ALARM, text)?;
+        }
         Step::WriteDropIn(text) => {
             if !systemd::ensure_drop_in(machine, names::SERVICE, names::DROP_IN, text)? {
                 // The file is right, so what is missing is that systemd reads it.
@@ -40,7 +51,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             slurmd::ensure_options(machine, &options(launch))?;
         }
         Step::StartDaemon => {
-            memory.tried.start = true;
+            tried.start = true;
             systemd::enable(machine, names::SERVICE)?;
             // A unit that failed too often in a short time is else refused for a while.
             systemd::reset_failed(machine, names::SERVICE)?;
@@ -48,20 +59,22 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             await_registration(ctx, machine)?;
         }
         Step::RestartDaemon => {
-            memory.tried.restart = true;
+            tried.restart = true;
+            // Restarts that were asked for count as well, and several of them are no failure.
+            systemd::reset_failed(machine, names::SERVICE)?;
             systemd::restart_no_block(machine, names::SERVICE)?;
             await_registration(ctx, machine)?;
         }
         Step::ReloadDaemon => {
-            memory.tried.reload = true;
+            tried.reload = true;
             systemd::reload(machine, names::SERVICE)?;
         }
-        Step::MarkJoined => {
-            memory.tried.mark = true;
-            if let Err(error) = scontrol::save_node(machine, &node_name(ctx)) {
-                // The node is in the cluster all the same; a later look tries again.
-                tracing::warn!("the node is not saved yet: {error}");
-            }
+        Step::RememberDetection { invocation, detected } => {
+            remember(machine, names::DETECTED_FILE, &format!("{invocation}\n{detected}\n"))?;
+        }
+        Step::BeginChange(change) => remember(machine, names::CHANGE_FILE, &change.render())?,
+        Step::ForgetChange => {
+            files::remove(machine, names::CHANGE_FILE)?;
         }
         Step::OpenPort => tools.open_port(Port::tcp(names::PORT)),
         Step::StartWaking => {
@@ -70,8 +83,98 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         Step::StopWaking => {
             timer::ensure_ended(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name)?;
         }
+        Step::MarkJoined
+        | Step::SetFeatures(_)
+        | Step::SetWeight(_)
+        | Step::CloseNode { .. }
+        | Step::DeleteNode
+        | Step::RestoreNode(_)
+        | Step::ReopenNode { .. } => {
+            if let Err(error) = tell_slurm(machine, &node_name(ctx), memory, step) {
+                // Slurm may have changed its mind or gone away since it was asked. A later look finds out, and tries again.
+                tracing::warn!("could not {step}: {error}");
+            }
+        }
     }
     Ok(())
+}
+
+/// Keeps a note for later dispatches of this charm.
+pub fn remember(machine: &Machine, path: &str, text: &str) -> Result<(), Error> {
+    files::ensure_directory(machine, names::STATE_DIRECTORY, &Access::own(0o700))?;
+    files::replace(machine, path, text.as_bytes(), &Access::own(0o600))?;
+    Ok(())
+}
+
+/// The steps that change the controllers' record of this node.
+fn tell_slurm(machine: &Machine, node: &NodeName, memory: &mut Memory, step: &Step) -> Result<(), ScontrolError> {
+    let tried = &mut memory.tried;
+    match step {
+        Step::MarkJoined => {
+            tried.mark = true;
+            scontrol::save_node(machine, node)
+        }
+        Step::SetFeatures(features) => {
+            tried.in_place = true;
+            scontrol::set_node_features(machine, node, features)
+        }
+        Step::SetWeight(weight) => {
+            tried.in_place = true;
+            scontrol::set_node_weight(machine, node, *weight)
+        }
+        Step::CloseNode { drain } => {
+            if *drain {
+                tried.drain = true;
+                scontrol::drain_node(machine, node, names::CHANGE_REASON)?;
+            }
+            tried.mark_old = true;
+            scontrol::set_node_comment(machine, node, names::CHANGE_COMMENT)
+        }
+        Step::DeleteNode => {
+            tried.delete = true;
+            scontrol::delete_node(machine, node)
+        }
+        Step::RestoreNode(change) => {
+            tried.restore = true;
+            restore(machine, node, change)
+        }
+        Step::ReopenNode { resume, comment } => {
+            tried.reopen = true;
+            scontrol::set_node_comment(machine, node, comment)?;
+            if *resume {
+                scontrol::resume_node(machine, node)?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Gives a node back what it had, beyond what it brought along.
+fn restore(machine: &Machine, node: &NodeName, change: &Change) -> Result<(), ScontrolError> {
+    if let Some(closed) = &change.closed {
+        let has = |state: &str| closed.states.iter().any(|known| known == state);
+        let reason = closed.reason.as_str();
+        if has("FAIL") {
+            scontrol::fail_node(machine, node, reason)?;
+        }
+        if has("DOWN") && has("DRAIN") {
+            scontrol::drain_node(machine, node, reason)?;
+        }
+        scontrol::set_node_reason(machine, node, reason)?;
+    }
+    if let Some(weight) = change.weight {
+        scontrol::set_node_weight(machine, node, weight)?;
+    }
+    if !change.features.is_empty()
+        && let NodeLookup::Present(record) = scontrol::node(machine, node)
+    {
+        let mut features = record.features;
+        features
+            .extend(change.features.iter().filter(|feature| !features.contains(feature)).cloned().collect::<Vec<_>>());
+        scontrol::set_node_features(machine, node, &features)?;
+    }
+    scontrol::set_node_comment(machine, node, change.comment())
 }
 
 /// A node registers within a fraction of a second if its controller is there; waiting that long spares a later call.

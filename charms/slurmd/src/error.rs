@@ -6,6 +6,7 @@ use slurm_ops::files::FileError;
 use slurm_ops::packages::PackageError;
 use slurm_ops::slurmd::DetectionError;
 use slurm_ops::systemd::DropInError;
+use slurm_ops::version::NoVersion;
 
 /// A failure of Juju or of the machine. The hook fails with it, and Juju runs it again.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,8 @@ pub enum Error {
     DropIn(#[from] DropInError),
     #[error(transparent)]
     Package(#[from] PackageError),
+    #[error(transparent)]
+    Version(#[from] NoVersion),
     #[error(transparent)]
     Detection(#[from] DetectionError),
 }

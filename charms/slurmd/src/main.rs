@@ -2,11 +2,13 @@
 
 mod actions;
 mod apply;
+mod change;
 #[cfg(test)]
 mod dispatch_tests;
 mod error;
 mod names;
 mod observe;
+mod options;
 mod plan;
 mod status;
 
@@ -59,14 +61,14 @@ impl Reconciler for Slurmd {
 }
 
 impl Charm for Slurmd {
-    const TIMERS: &'static [&'static str] = &[names::EVENT_LOOK_AGAIN];
+    const TIMERS: &'static [&'static str] = &[names::EVENT_LOOK_AGAIN, names::EVENT_DAEMON_FAILED];
 
     fn new(ctx: Context, tools: Tools) -> Self {
         Self::on(Machine::new(), ctx, tools)
     }
 
     fn act(&mut self, action: &ActionName) -> Result<ActionResults, ActionFailure> {
-        actions::act(action)
+        actions::act(self, action)
     }
 }
 

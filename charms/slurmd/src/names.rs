@@ -8,9 +8,23 @@ pub const ENDPOINT_SLURMCTLD: &str = "slurmctld";
 pub const ENDPOINT_PEER: &str = "slurmd-peer";
 
 pub const OPTION_PARTITION_CONFIG: &str = "partition-config";
+pub const OPTION_DEFAULT_NODE_STATE: &str = "default-node-state";
+pub const OPTION_DEFAULT_NODE_REASON: &str = "default-node-reason";
+pub const OPTION_DRAIN_TIMEOUT: &str = "drain-timeout";
+pub const OPTION_SLURM_SOURCE: &str = "slurm-source";
+
+pub const ACTION_NODE_CONFIG: &str = "node-config";
+pub const ACTION_SET_NODE_CONFIG: &str = "set-node-config";
+pub const ACTION_RESUME: &str = "resume";
+pub const ACTION_DRAIN: &str = "drain";
+pub const ACTION_DESTROY_JOBS: &str = "destroy-jobs";
+pub const ACTION_SHOW_NODE: &str = "show-node";
 
 /// The event that this charm's own timer sends.
 pub const EVENT_LOOK_AGAIN: &str = "look-again";
+/// The event that systemd sends when slurmd has failed for good. It is told apart from the timer: it must not start slurmd, which
+/// would fail, which would send it again.
+pub const EVENT_DAEMON_FAILED: &str = "daemon-failed";
 
 /// What is installed. The first one's version is the workload's version.
 pub const PACKAGES: [&str; 3] = ["slurmd", "slurm-client", "slurm-wlm-basic-plugins"];
@@ -18,14 +32,31 @@ pub const PACKAGES: [&str; 3] = ["slurmd", "slurm-client", "slurm-wlm-basic-plug
 pub const SERVICE: &str = "slurmd.service";
 /// Services that the packages bring and that must not run before they are configured, or at all.
 pub const PACKAGED_SERVICES: [&str; 2] = [SERVICE, "munge.service"];
-/// The name of our drop-in for that unit, without its suffix.
+/// The name of our drop-in for that unit, without its suffix, and of our file for needrestart.
 pub const DROP_IN: &str = "10-charm";
+pub const NEEDRESTART: &str = "slurmd-charm";
+/// The unit that calls the charm when slurmd has failed for good.
+pub const ALARM: &str = "slurmd-charm-failed.service";
 /// Where slurmd listens.
 pub const PORT: u16 = 6818;
 
 /// Who may read the authentication key on this machine.
 pub const KEY_OWNER: &str = "root";
 pub const OPTIONS_FILE: &str = "/etc/default/slurmd";
+
+/// What this charm has to remember on the machine, beyond a refresh and a reboot.
+pub const STATE_DIRECTORY: &str = "/var/lib/slurmd-charm";
+/// What the operator wants of this node, as `node-config` was told.
+pub const NODE_CONFIG_FILE: &str = "/var/lib/slurmd-charm/node-config";
+/// What slurmd found in this machine at its last start.
+pub const DETECTED_FILE: &str = "/var/lib/slurmd-charm/detected";
+/// What a node has to get back that is just being registered anew.
+pub const CHANGE_FILE: &str = "/var/lib/slurmd-charm/change";
+
+/// What this charm says in Slurm when it closes a node. Nobody else's drain begins like this.
+pub const CHANGE_REASON: &str = "juju: node-config is being applied";
+/// The comment of a node's record that is to be deleted for another one.
+pub const CHANGE_COMMENT: &str = "juju: being replaced";
 
 /// The secret that the controllers share, under the label that this unit gives it.
 pub const SECRET_LABEL: &str = "slurm-auth-key";
@@ -62,7 +93,22 @@ mod tests {
         assert_eq!(declared(&["provides"]), names(&[ENDPOINT_SLURMCTLD]));
         assert_eq!(declared(&["requires"]), names(&[]));
         assert_eq!(declared(&["peers"]), names(&[ENDPOINT_PEER]));
-        assert_eq!(declared(&["config", "options"]), names(&[OPTION_PARTITION_CONFIG]));
-        assert_eq!(declared(&["actions"]), names(&[]));
+        let options = [
+            OPTION_PARTITION_CONFIG,
+            OPTION_DEFAULT_NODE_STATE,
+            OPTION_DEFAULT_NODE_REASON,
+            OPTION_DRAIN_TIMEOUT,
+            OPTION_SLURM_SOURCE,
+        ];
+        assert_eq!(declared(&["config", "options"]), names(&options));
+        let actions = [
+            ACTION_NODE_CONFIG,
+            ACTION_SET_NODE_CONFIG,
+            ACTION_RESUME,
+            ACTION_DRAIN,
+            ACTION_DESTROY_JOBS,
+            ACTION_SHOW_NODE,
+        ];
+        assert_eq!(declared(&["actions"]), names(&actions));
     }
 }

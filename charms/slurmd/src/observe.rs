@@ -1,13 +1,18 @@
 //! Everything a compute unit knows before it decides anything. Facts only: no wishes, no steps.
 //!
-//! How the facts are read is in `read`.
+//! How the facts are read is in `read`; those of the machine in `machine`.
 
+mod machine;
 mod read;
 
+use crate::change::Change;
+use crate::options::Options;
 use charm::tools::Unreadable;
 use charm::{AppName, Databag, RelationId, UnitName};
-use slurm_conf::{ControllerAddress, Node, NodeName, Partition};
+use slurm_conf::{ControllerAddress, Node, NodeName};
 use slurm_interface::ControllerData;
+use slurm_ops::SlurmVersion;
+use slurm_ops::journal::Cause;
 
 pub use read::{Memory, observe};
 
@@ -18,9 +23,10 @@ pub struct Observed {
     pub node_name: NodeName,
     /// This unit, or its application, is being removed.
     pub leaving: bool,
+    /// This dispatch was called because slurmd has failed for good.
+    pub alarmed: bool,
     pub leader: bool,
-    /// The partition that the operator's options describe.
-    pub partition: Result<Partition, BadOption>,
+    pub options: Options,
     pub controller: Option<Controller>,
     pub key: Key,
     pub port_open: bool,
@@ -28,14 +34,6 @@ pub struct Observed {
     pub waking: bool,
     pub machine: Machine,
     pub tried: Tried,
-}
-
-/// An option that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadOption {
-    pub option: &'static str,
-    pub value: String,
-    pub problem: String,
 }
 
 /// The relation to the controllers.
@@ -84,17 +82,40 @@ pub struct Launch {
 #[derive(Debug, Clone)]
 pub struct Machine {
     /// None unless all packages are installed.
-    pub version: Option<String>,
+    pub version: Option<SlurmVersion>,
     /// The version that Juju has been told.
     pub reported_version: Option<String>,
+    /// Upgrades leave the packages alone.
+    pub held: bool,
+    /// So does needrestart the daemon.
+    pub left_alone: bool,
     pub drop_in: Option<String>,
+    pub alarm: Option<String>,
+    /// Who dies with slurmd when it is stopped. Empty if it is not known.
+    pub kill_mode: String,
     pub key_on_disk: bool,
-    /// What slurmd finds in this machine. Looked for only when it is about to be needed.
+    /// The key on the disk is newer than the running daemon.
+    pub key_is_news: bool,
+    /// What slurmd finds in this machine. None until there is a slurmd to ask.
     pub detected: Option<Node>,
+    /// That was remembered for the running daemon.
+    pub detection_saved: bool,
+    /// What the operator asked for, or why that cannot be read.
+    pub wish: Result<Node, String>,
     /// What the next start of slurmd will use.
     pub written: Option<Launch>,
     pub daemon: Daemon,
+    /// Another start of the daemon has another one.
+    pub invocation: String,
     pub registration: Registration,
+    /// The registration that is being replaced, if one is.
+    pub change: Option<Change>,
+    /// Asked for only where a plan depends on it.
+    pub occupancy: Option<Occupancy>,
+    /// Why the daemon cannot talk to the controllers. Looked for only if it cannot.
+    pub cause: Option<Cause>,
+    /// What the daemon complained about. Looked for only if it failed.
+    pub complaint: Option<String>,
 }
 
 /// The state of slurmd.
@@ -106,7 +127,9 @@ pub enum Daemon {
         result: String,
     },
     /// It has been started and has not found a controller yet.
-    Starting,
+    Starting {
+        with: Option<Launch>,
+    },
     /// It runs. What it runs with is none if it was not started as a dynamic node.
     Running {
         with: Option<Launch>,
@@ -128,8 +151,41 @@ pub struct Record {
     /// Upper case words, the state first: `IDLE`, `DYNAMIC_NORM`.
     pub states: Vec<String>,
     pub reason: String,
+    /// Who gave the reason.
+    pub reason_by: String,
     pub partitions: Vec<String>,
+    pub features: Vec<String>,
+    pub weight: u64,
     pub comment: String,
+}
+
+impl Record {
+    /// Says whether the node is in a state or carries a flag.
+    pub fn has(&self, state: &str) -> bool {
+        self.states.iter().any(|known| known == state)
+    }
+
+    /// Says whether the controllers hear from the node.
+    pub fn is_responding(&self) -> bool {
+        !self.has("NOT_RESPONDING")
+    }
+
+    /// Says whether the node takes no jobs because somebody said so.
+    pub fn is_closed(&self) -> bool {
+        ["DRAIN", "DOWN", "FAIL"].iter().any(|state| self.has(state))
+    }
+}
+
+/// What is in the way of deleting this node's record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Occupancy {
+    Empty,
+    /// Jobs are on it, by the controllers' count or the machine's own.
+    Jobs(Vec<u64>),
+    /// Nobody is on it, and reservations name it, which would go with it.
+    Reserved(Vec<String>),
+    /// It could not be found out.
+    Unknown,
 }
 
 /// What this dispatch has tried and what did not show an effect. Nothing is tried twice in one dispatch.
@@ -139,4 +195,10 @@ pub struct Tried {
     pub restart: bool,
     pub reload: bool,
     pub mark: bool,
+    pub in_place: bool,
+    pub drain: bool,
+    pub mark_old: bool,
+    pub reopen: bool,
+    pub delete: bool,
+    pub restore: bool,
 }

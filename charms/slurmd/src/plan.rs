@@ -3,61 +3,35 @@
 //! No plan here stops slurmd. Data that is missing is a reason to wait: whatever runs goes on running.
 
 mod launch;
+mod registration;
+mod step;
 
+use crate::change::Change;
 use crate::names;
 use crate::observe::{Controller, Daemon, Key, Launch, Observed, Offer, Registration};
-use charm::{Databag, Next, Plan, RelationId};
+use charm::{Databag, Next, Plan, Wake};
 use slurm_interface::{ComputeData, ControllerData};
-use std::fmt;
+use slurm_ops::SlurmVersion;
+use slurm_ops::journal::Cause;
 
-/// One change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    InstallPackages,
-    ReportVersion(String),
-    PublishPartition(RelationId, Databag),
-    WriteDropIn(&'static str),
-    /// Writes the key that was read from the secret.
-    WriteAuthKey,
-    WriteOptions(Launch),
-    StartDaemon,
-    /// Jobs go on: only the daemon itself is replaced.
-    RestartDaemon,
-    /// Makes slurmd register again.
-    ReloadDaemon,
-    /// Makes slurmctld save this node, which it else would do only after minutes.
-    MarkJoined,
-    OpenPort,
-    StartWaking,
-    StopWaking,
-}
+pub(crate) use launch::described;
+pub(crate) use registration::{Phase, depends_on_jobs, phase};
+pub use step::Step;
 
-impl fmt::Display for Step {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InstallPackages => write!(formatter, "install {}", names::PACKAGES.join(" ")),
-            Self::ReportVersion(version) => write!(formatter, "report version {version}"),
-            Self::PublishPartition(relation, _) => write!(formatter, "publish partition to {relation}"),
-            Self::WriteDropIn(_) => write!(formatter, "write the drop-in of {}", names::SERVICE),
-            Self::WriteAuthKey => write!(formatter, "write the authentication key"),
-            Self::WriteOptions(_) => write!(formatter, "write {}", names::OPTIONS_FILE),
-            Self::StartDaemon => write!(formatter, "start slurmd"),
-            Self::RestartDaemon => write!(formatter, "restart slurmd"),
-            Self::ReloadDaemon => write!(formatter, "reload slurmd"),
-            Self::MarkJoined => write!(formatter, "mark the node as joined"),
-            Self::OpenPort => write!(formatter, "open port {}", names::PORT),
-            Self::StartWaking => write!(formatter, "look again soon"),
-            Self::StopWaking => write!(formatter, "look again no more"),
-        }
-    }
-}
-
-/// Waiting for a controller may take long, and giving up would need somebody to start slurmd again.
+/// Waiting for a controller may take long, and giving up would need somebody to start slurmd again. A slurmd that cannot start at all is
+/// given up after seconds, and the charm is told. `direct` keeps a single failure, which is made up for, from raising the alarm.
 const DROP_IN: &str = "\
 # Written by the slurmd charm.
+[Unit]
+StartLimitIntervalSec=120
+StartLimitBurst=4
+OnFailure=slurmd-charm-failed.service
+
 [Service]
+KillMode=process
 Restart=on-failure
-RestartSec=5
+RestartMode=direct
+RestartSec=2
 TimeoutStartSec=infinity
 ";
 
@@ -84,13 +58,22 @@ pub fn plan(seen: &Observed) -> Plan<Step> {
 }
 
 fn install(seen: &Observed) -> Vec<Step> {
-    match &seen.machine.version {
-        None => vec![Step::InstallPackages],
-        Some(version) if seen.machine.reported_version.as_ref() != Some(version) => {
-            vec![Step::ReportVersion(version.clone())]
-        }
-        Some(_) => Vec::new(),
+    let machine = &seen.machine;
+    let Some(version) = machine.version.map(|version| version.to_string()) else {
+        let source = seen.options.source.as_ref().ok();
+        return source.map(|source| Step::InstallPackages(source.clone())).into_iter().collect();
+    };
+    let mut steps = Vec::new();
+    if !machine.held {
+        steps.push(Step::HoldPackages);
     }
+    if !machine.left_alone {
+        steps.push(Step::LeaveAlone);
+    }
+    if machine.reported_version.as_ref() != Some(&version) {
+        steps.push(Step::ReportVersion(version));
+    }
+    steps
 }
 
 fn join(seen: &Observed, controller: &Controller) -> (Vec<Step>, Next) {
@@ -101,7 +84,11 @@ fn join(seen: &Observed, controller: &Controller) -> (Vec<Step>, Next) {
         return (steps, Next::LookAgain);
     }
     let Offer::Data(data) = &controller.offer else { return (Vec::new(), awaited(seen, controller)) };
-    for stage in [prepare, run, settle] {
+    if seen.machine.version.is_none() {
+        // Nothing can be installed until the operator has mended an option.
+        return (Vec::new(), Next::Settled);
+    }
+    for stage in [prepare, run, change, settle] {
         let steps = stage(seen, data);
         if !steps.is_empty() {
             return (steps, Next::LookAgain);
@@ -112,16 +99,33 @@ fn join(seen: &Observed, controller: &Controller) -> (Vec<Step>, Next) {
 
 /// The leader tells the controllers about the partition. One that cannot be used changes nothing out there.
 fn publish(seen: &Observed, controller: &Controller) -> Option<Step> {
-    let partition = seen.partition.as_ref().ok().filter(|_| seen.leader)?;
+    missing(seen, controller).map(|missing| Step::PublishPartition(controller.relation.clone(), missing))
+}
+
+/// Returns what the controllers have not been told yet.
+fn missing(seen: &Observed, controller: &Controller) -> Option<Databag> {
+    let partition = seen.options.partition.as_ref().ok().filter(|_| seen.leader)?;
     let wanted = ComputeData::new(partition.clone()).encode();
     let missing: Databag =
         wanted.into_iter().filter(|(key, value)| controller.published.get(key) != Some(value)).collect();
-    (!missing.is_empty()).then(|| Step::PublishPartition(controller.relation.clone(), missing))
+    (!missing.is_empty()).then_some(missing)
+}
+
+/// Says whether the Slurm on this machine should be asked about the partition: before it is published, and wherever our own tables
+/// do not know a key of it.
+pub(crate) fn depends_on_verdict(seen: &Observed) -> bool {
+    let Ok(partition) = &seen.options.partition else { return false };
+    let news = seen.controller.as_ref().is_some_and(|controller| missing(seen, controller).is_some());
+    seen.machine.version.is_some() && (news || partition.unknown().next().is_some())
 }
 
 /// Every file slurmd reads.
 fn prepare(seen: &Observed, data: &ControllerData) -> Vec<Step> {
     let mut steps = Vec::new();
+    let alarm = alarm(seen);
+    if seen.machine.alarm.as_ref() != Some(&alarm) {
+        steps.push(Step::WriteAlarm(alarm));
+    }
     if seen.machine.drop_in.as_deref() != Some(DROP_IN) {
         steps.push(Step::WriteDropIn(DROP_IN));
     }
@@ -140,38 +144,100 @@ fn prepare(seen: &Observed, data: &ControllerData) -> Vec<Step> {
 /// Brings slurmd up, and back if what runs is of no use.
 fn run(seen: &Observed, data: &ControllerData) -> Vec<Step> {
     // Without its key slurmd would turn to munge, and without options to a configuration that is not there.
-    if !seen.machine.key_on_disk || seen.machine.written.is_none() {
+    let Some(written) = seen.machine.written.as_ref().filter(|_| seen.machine.key_on_disk) else { return Vec::new() };
+    if too_new(seen).is_some() {
         return Vec::new();
     }
     match &seen.machine.daemon {
-        Daemon::Stopped | Daemon::Failing { .. } if !seen.tried.start => vec![Step::StartDaemon],
-        Daemon::Running { with } if !seen.tried.restart && is_lost(seen, with.as_ref(), data) => {
+        // Whoever calls because slurmd fails would else be called by its next failure.
+        Daemon::Stopped | Daemon::Failing { .. } if !seen.tried.start && !seen.alarmed => vec![Step::StartDaemon],
+        Daemon::Starting { with } | Daemon::Running { with }
+            if !seen.tried.restart && spares_jobs(seen) && is_lost(seen, with.as_ref(), data) =>
+        {
             vec![Step::RestartDaemon]
         }
         // Slurm saves a new node only after minutes: a controller that crashed before has forgotten it, and slurmd does not
         // notice. A daemon that this very dispatch started is given time.
-        Daemon::Running { .. }
+        Daemon::Running { with }
             if seen.machine.registration == Registration::Absent
                 && !(seen.tried.start || seen.tried.restart || seen.tried.reload) =>
         {
-            vec![Step::ReloadDaemon]
+            // A reload registers with what the daemon was started with; only a start takes up what is written.
+            let same = with.as_ref().is_some_and(|with| with.conf == written.conf);
+            vec![if same || !spares_jobs(seen) { Step::ReloadDaemon } else { Step::RestartDaemon }]
         }
         _ => Vec::new(),
     }
 }
 
-/// Says whether the running daemon can never be what it should be: it is no dynamic node of this name, or every
-/// controller it was told of has been replaced and none of them answers.
+/// Says whether the running daemon can never be what it should be: it is no dynamic node of this name, every controller it was told of has
+/// been replaced and none of them answers, or it has another key than they.
 fn is_lost(seen: &Observed, with: Option<&Launch>, data: &ControllerData) -> bool {
     let Some(with) = with else { return true };
     let unknown = !with.controllers.iter().any(|controller| data.controllers.contains(controller));
-    with.node_name != seen.node_name || (unknown && seen.machine.registration == Registration::Unreachable)
+    let outdated = seen.machine.key_is_news && seen.machine.cause == Some(Cause::Authentication);
+    let silent = seen.machine.registration == Registration::Unreachable;
+    with.node_name != seen.node_name || (silent && (unknown || outdated))
+}
+
+/// Says whether jobs survive a restart of slurmd. If it is not known they do, as the packaged unit has it.
+pub(crate) fn spares_jobs(seen: &Observed) -> bool {
+    matches!(seen.machine.kill_mode.as_str(), "process" | "")
+}
+
+/// Returns the version of this slurmd and that of the controllers if the first is of a later release: Slurm does not work so.
+pub(crate) fn too_new(seen: &Observed) -> Option<(SlurmVersion, SlurmVersion)> {
+    let Some(Controller { offer: Offer::Data(data), .. }) = &seen.controller else { return None };
+    let controllers: SlurmVersion = data.slurm_version.as_deref()?.parse().ok()?;
+    seen.machine.version.filter(|own| own.is_too_new_for(controllers)).map(|own| (own, controllers))
+}
+
+/// Brings a registered node to another description.
+fn change(seen: &Observed, _: &ControllerData) -> Vec<Step> {
+    let tried = &seen.tried;
+    let step = match registration::phase(seen) {
+        Phase::Features(features) => (!tried.in_place).then_some(Step::SetFeatures(features)),
+        Phase::Pending { weight: Some(weight) } => (!tried.in_place).then_some(Step::SetWeight(weight)),
+        Phase::Begin(change) => ready(seen, &change).then_some(Step::BeginChange(change)),
+        Phase::Close { drain: true } => (!tried.drain).then_some(Step::CloseNode { drain: true }),
+        Phase::Close { drain: false } => (!tried.mark_old).then_some(Step::CloseNode { drain: false }),
+        Phase::Delete => (!tried.delete).then_some(Step::DeleteNode),
+        Phase::Restore => restore(seen),
+        Phase::Abort { reopen: true, ours } => reopen(seen, ours),
+        Phase::Forget | Phase::Abort { reopen: false, .. } => Some(Step::ForgetChange),
+        // What is next there is done by the stages before, or by somebody else.
+        Phase::Settled | Phase::Pending { weight: None } | Phase::Describe | Phase::Register | Phase::Hold => None,
+    };
+    step.into_iter().collect()
+}
+
+/// A change that ended in this dispatch does not begin again in it, and one that would cost jobs does not begin at all.
+fn ready(seen: &Observed, change: &Change) -> bool {
+    let renewed = seen.machine.change.as_ref().is_some_and(|known| known != change);
+    let tried = seen.tried.mark_old || seen.tried.reopen;
+    renewed || (!tried && spares_jobs(seen) && too_new(seen).is_none())
+}
+
+fn restore(seen: &Observed) -> Option<Step> {
+    let change = seen.machine.change.clone().filter(|_| !seen.tried.restore)?;
+    Some(Step::RestoreNode(change))
+}
+
+fn reopen(seen: &Observed, resume: bool) -> Option<Step> {
+    let change = seen.machine.change.as_ref().filter(|_| !seen.tried.reopen)?;
+    Some(Step::ReopenNode { resume, comment: change.comment().to_owned() })
 }
 
 /// What follows once the controllers know the node.
 fn settle(seen: &Observed, _: &ControllerData) -> Vec<Step> {
     let mut steps = Vec::new();
-    if let Registration::Present(record) = &seen.machine.registration {
+    let machine = &seen.machine;
+    if let (Daemon::Running { .. }, false, Some(detected)) =
+        (&machine.daemon, machine.detection_saved, &machine.detected)
+    {
+        steps.push(Step::RememberDetection { invocation: machine.invocation.clone(), detected: detected.clone() });
+    }
+    if let Registration::Present(record) = &machine.registration {
         // A comment of the administrator stays, and shows that the node has been saved.
         if record.comment.is_empty() && !seen.tried.mark {
             steps.push(Step::MarkJoined);
@@ -185,6 +251,10 @@ fn settle(seen: &Observed, _: &ControllerData) -> Vec<Step> {
 
 /// Says whether something may come without an event of Juju.
 fn awaited(seen: &Observed, controller: &Controller) -> Next {
+    if too_new(seen).is_some() && !matches!(seen.machine.daemon, Daemon::Running { .. }) {
+        // The controllers say when they have been upgraded.
+        return Next::Settled;
+    }
     let joined = match &seen.machine.registration {
         Registration::Present(record) => {
             let placed = record.partitions.iter().any(|partition| partition == seen.unit.app().as_str());
@@ -195,11 +265,20 @@ fn awaited(seen: &Observed, controller: &Controller) -> Next {
     match &controller.offer {
         // The other side has to change first, and Juju tells when it does.
         Offer::Unusable(_) => Next::Settled,
-        Offer::Data(_) if joined => Next::Settled,
+        Offer::Data(_) if joined && registration::phase(seen) == Phase::Settled => Next::Settled,
         Offer::Data(_) | Offer::Nothing => Next::LookAgain,
     }
 }
 
+/// The unit that calls the charm when slurmd has failed for good.
+fn alarm(seen: &Observed) -> String {
+    let wake = Wake::new(&seen.unit, names::EVENT_DAEMON_FAILED);
+    let description = "Tells the slurmd charm that slurmd has failed";
+    slurm_ops::systemd::one_shot_service(description, &wake.command, Wake::PATIENCE)
+}
+
+#[cfg(test)]
+mod registration_tests;
 #[cfg(test)]
 pub(crate) mod situations;
 #[cfg(test)]

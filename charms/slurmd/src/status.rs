@@ -1,9 +1,13 @@
 //! What an operator reads about a compute unit. Pure, and about what is: the worst condition wins.
 
-use crate::observe::{Controller, Daemon, Key, Observed, Offer, Record, Registration};
-use crate::plan::Step;
+use crate::change;
+use crate::names;
+use crate::observe::{Controller, Daemon, Key, Observed, Occupancy, Offer, Record, Registration};
+use crate::plan::{self, Phase, Step};
 use charm::Status;
 use charm::tools::Unreadable;
+use slurm_interface::ControllerData;
+use slurm_ops::journal::Cause;
 
 /// Says how this unit is.
 pub fn status(seen: &Observed) -> Status {
@@ -11,9 +15,18 @@ pub fn status(seen: &Observed) -> Status {
         // Never blocked: Juju 4 drops a leaving unit that is.
         return Status::maintenance("leaving");
     }
-    let mut conditions = Vec::new();
-    if let Err(bad) = &seen.partition {
-        conditions.push(Status::blocked(format!("option {} `{}`: {}", bad.option, bad.value, bad.problem)));
+    let mut conditions: Vec<Status> = seen
+        .options
+        .bad()
+        .map(|bad| Status::blocked(format!("option {} `{}`: {}", bad.option, bad.value, bad.problem)))
+        .collect();
+    if let Err(problem) = &seen.machine.wish {
+        conditions.push(Status::blocked(format!("{}: {problem}; mend it with node-config", names::NODE_CONFIG_FILE)));
+    }
+    if !plan::spares_jobs(seen) {
+        let mode = &seen.machine.kill_mode;
+        let file = "/etc/systemd/system/slurmd.service.d";
+        conditions.push(Status::blocked(format!("KillMode={mode} of slurmd kills jobs: see {file}")));
     }
     if seen.machine.version.is_none() {
         conditions.push(Status::maintenance("installing slurmd"));
@@ -31,7 +44,7 @@ pub fn status(seen: &Observed) -> Status {
 /// Says what a slow step is doing.
 pub fn announce(step: &Step) -> Option<Status> {
     match step {
-        Step::InstallPackages => Some(Status::maintenance("installing slurmd")),
+        Step::InstallPackages(_) => Some(Status::maintenance("installing slurmd")),
         _ => None,
     }
 }
@@ -44,25 +57,53 @@ fn membership(seen: &Observed, controller: &Controller) -> Status {
         Offer::Unusable(why) => return Status::blocked(format!("{app}: {why}")),
         Offer::Data(data) => data,
     };
-    if !seen.machine.key_on_disk {
-        return match seen.key {
-            Key::Unreadable(Unreadable::NotFound) => Status::waiting(format!("for {app} to renew its key secret")),
-            Key::Malformed => Status::waiting(format!("for {app} to put a key into its secret")),
-            _ => Status::waiting(format!("for {app} to share its key")),
-        };
+    if let Some((own, controllers)) = plan::too_new(seen) {
+        return Status::blocked(format!("slurmd {own} is newer than slurmctld {controllers}: upgrade {app} first"));
     }
-    let controllers = data.controllers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    if !seen.machine.key_on_disk {
+        return no_key(seen, controller);
+    }
     match &seen.machine.daemon {
         Daemon::Stopped => Status::waiting("for slurmd to start"),
-        Daemon::Failing { result } => {
-            Status::waiting(format!("for slurmd, which fails ({result}): see `journalctl -u slurmd`"))
-        }
-        Daemon::Starting => Status::waiting(format!("for {controllers} to answer slurmd")),
+        Daemon::Failing { result } => failing(seen, result),
+        Daemon::Starting { .. } => silent(seen, data, " slurmd"),
         Daemon::Running { .. } => match &seen.machine.registration {
-            Registration::Unreachable => Status::waiting(format!("for {controllers} to answer")),
+            Registration::Unreachable => silent(seen, data, ""),
             Registration::Absent => Status::waiting(format!("for {} to register", seen.node_name)),
             Registration::Present(record) => node(seen, record),
         },
+    }
+}
+
+fn no_key(seen: &Observed, controller: &Controller) -> Status {
+    let app = &controller.app;
+    match seen.key {
+        Key::Unreadable(Unreadable::NotFound) => Status::waiting(format!("for {app} to renew its key secret")),
+        Key::Malformed => Status::waiting(format!("for {app} to put a key into its secret")),
+        _ => Status::waiting(format!("for {app} to share its key")),
+    }
+}
+
+/// A slurmd that fails again and again needs somebody; one that failed once is on its way back.
+fn failing(seen: &Observed, result: &str) -> Status {
+    let reason = seen.machine.complaint.as_deref().unwrap_or("see `journalctl -u slurmd`");
+    Status::blocked(format!("slurmd fails ({result}): {reason}"))
+}
+
+/// Slurm's own words for these would mislead.
+fn silent(seen: &Observed, data: &ControllerData, whom: &str) -> Status {
+    let controllers = data.controllers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    match (seen.machine.cause, seen.key) {
+        (Some(Cause::NameResolution), _) => {
+            Status::waiting(format!("for a name of {controllers} to resolve on this machine"))
+        }
+        (Some(Cause::Authentication), Key::Offered { same_as_on_disk: true }) => {
+            Status::waiting(format!("for {controllers}, which refuses this node: right key, so do clocks differ?"))
+        }
+        (Some(Cause::Authentication), _) => {
+            Status::waiting(format!("for the key of {controllers}: the one on this machine is refused"))
+        }
+        (None, _) => Status::waiting(format!("for {controllers} to answer{whom}")),
     }
 }
 
@@ -74,8 +115,9 @@ fn node(seen: &Observed, record: &Record) -> Status {
         "" => String::new(),
         reason => format!(": {reason}"),
     };
+    let pending = pending(seen).map(|what| format!("; {what}")).unwrap_or_default();
     if record.has("INVALID_REG") {
-        return Status::blocked(format!("slurmctld refuses this node{reason}"));
+        return Status::blocked(format!("slurmctld refuses this node{reason}{pending}"));
     }
     if !record.partitions.iter().any(|partition| partition == app.as_str()) {
         return Status::waiting(format!("for {} to be in partition {app}", seen.node_name));
@@ -84,29 +126,54 @@ fn node(seen: &Observed, record: &Record) -> Status {
         return Status::waiting(format!("for slurmctld to reach this node, {state}"));
     }
     match record.base() {
-        "DOWN" | "ERROR" | "UNKNOWN" | "FAIL" => Status::blocked(format!("{state}, partition {app}{reason}")),
+        "DOWN" | "ERROR" | "UNKNOWN" | "FAIL" => {
+            Status::blocked(format!("{state}, partition {app}{reason} (`resume` opens it){pending}"))
+        }
         // What an administrator wants is no fault; an old reason of a node that is back says nothing.
-        _ if record.has("DRAIN") || record.has("FAIL") => Status::active(format!("{state}, partition {app}{reason}")),
-        _ => Status::active(format!("{state}, partition {app}")),
+        _ if record.has("DRAIN") || record.has("FAIL") => {
+            Status::active(format!("{state}, partition {app}{reason}{pending}"))
+        }
+        _ => Status::active(format!("{state}, partition {app}{pending}")),
     }
 }
 
-impl Record {
-    fn has(&self, state: &str) -> bool {
-        self.states.iter().any(|known| known == state)
+/// Says what a change of the node's description waits for.
+pub fn pending(seen: &Observed) -> Option<String> {
+    match plan::phase(seen) {
+        Phase::Settled | Phase::Forget => return None,
+        _ => {}
     }
+    Some(match &seen.machine.occupancy {
+        Some(Occupancy::Jobs(jobs)) => {
+            let hint = match &seen.machine.registration {
+                Registration::Present(record) if record.is_closed() && !change::is_ours(record) => "",
+                _ => ", `drain` helps",
+            };
+            let noun = if jobs.len() == 1 { "job" } else { "jobs" };
+            format!("node-config waits for {noun} {}{hint}", some(jobs))
+        }
+        Some(Occupancy::Reserved(reservations)) => {
+            format!("node-config waits for reservation {}", some(reservations))
+        }
+        Some(Occupancy::Empty) | None => "node-config is being applied".to_owned(),
+        Some(Occupancy::Unknown) => "node-config waits for slurmctld to answer".to_owned(),
+    })
+}
 
+/// The first of several, and that there are more.
+fn some<T: ToString>(items: &[T]) -> String {
+    const SHOWN: usize = 3;
+    let shown = items.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join(",");
+    if items.len() > SHOWN { format!("{shown},…") } else { shown }
+}
+
+impl Record {
     fn base(&self) -> &str {
         self.states.first().map_or("UNKNOWN", String::as_str)
     }
 
-    /// Says whether the controllers hear from the node.
-    pub fn is_responding(&self) -> bool {
-        !self.has("NOT_RESPONDING")
-    }
-
     /// The state in the words of `sinfo`.
-    fn state(&self) -> String {
+    pub fn state(&self) -> String {
         match (self.base(), self.has("DRAIN")) {
             ("IDLE" | "DOWN", true) => "drained".to_owned(),
             (_, true) => "draining".to_owned(),
@@ -118,6 +185,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Given;
     use crate::plan::situations::idle;
 
     /// The text a unit shows, with Juju's word in front.
@@ -148,7 +216,8 @@ mod tests {
     #[test]
     fn a_node_that_is_down_needs_the_operator() {
         let seen = with_record(&["DOWN", "DYNAMIC_NORM"], "Node unexpectedly rebooted");
-        assert_eq!(shown(&seen), "blocked: down, partition compute: Node unexpectedly rebooted");
+        let expected = "blocked: down, partition compute: Node unexpectedly rebooted (`resume` opens it)";
+        assert_eq!(shown(&seen), expected);
         let seen = with_record(&["IDLE", "DRAIN", "INVALID_REG"], "Low RealMemory");
         assert_eq!(shown(&seen), "blocked: slurmctld refuses this node: Low RealMemory");
     }
@@ -173,7 +242,7 @@ mod tests {
         let seen = Observed::joined().with_registration(Registration::Unreachable);
         assert_eq!(shown(&seen), "waiting: for c1:6817 to answer");
         let mut seen = seen;
-        seen.machine.daemon = Daemon::Starting;
+        seen.machine.daemon = Daemon::Starting { with: None };
         assert_eq!(shown(&seen), "waiting: for c1:6817 to answer slurmd");
     }
 
@@ -191,7 +260,12 @@ mod tests {
     #[test]
     fn a_bad_option_is_named_with_value_and_key_whatever_else_is() {
         let seen = Observed::joined().with_partition_config("Hidden=2");
-        assert_eq!(shown(&seen), "blocked: option partition-config `Hidden=2`: value `2` of Hidden: expected YES or NO");
+        assert_eq!(
+            shown(&seen),
+            "blocked: option partition-config `Hidden=2`: value `2` of Hidden: expected YES or NO"
+        );
+        let seen = Observed::joined().with_options(&Given { default_node_state: "up", ..Given::default() });
+        assert_eq!(shown(&seen), "blocked: option default-node-state `up`: expected `idle` or `down`");
     }
 
     #[test]
@@ -199,6 +273,45 @@ mod tests {
         let mut seen = Observed::joined();
         seen.controller.as_mut().unwrap().offer = Offer::Unusable("key controllers: not a list".to_owned());
         assert_eq!(shown(&seen), "blocked: slurmctld: key controllers: not a list");
+    }
+
+    #[test]
+    fn a_change_that_waits_says_for_what() {
+        let seen = Observed::joined().with_wish("RealMemory=900").with_jobs(&[7]);
+        assert_eq!(shown(&seen), "active: idle, partition compute; node-config waits for job 7, `drain` helps");
+        let mut seen = seen.with_jobs(&[7, 8, 9, 10]);
+        seen.record_mut().set_aside("DRAIN", "disk");
+        assert_eq!(shown(&seen), "active: drained, partition compute: disk; node-config waits for jobs 7,8,9,…");
+        seen.machine.occupancy = Some(Occupancy::Reserved(vec!["r1".to_owned()]));
+        assert!(shown(&seen).ends_with("; node-config waits for reservation r1"));
+    }
+
+    #[test]
+    fn reasons_from_the_journal_are_named_in_our_words() {
+        let mut seen = Observed::joined().with_registration(Registration::Unreachable);
+        seen.machine.cause = Some(Cause::NameResolution);
+        assert_eq!(shown(&seen), "waiting: for a name of c1:6817 to resolve on this machine");
+        seen.machine.cause = Some(Cause::Authentication);
+        assert_eq!(shown(&seen), "waiting: for c1:6817, which refuses this node: right key, so do clocks differ?");
+        seen.key = Key::Unreadable(Unreadable::NotAllowed);
+        assert_eq!(shown(&seen), "waiting: for the key of c1:6817: the one on this machine is refused");
+        seen.machine.daemon = Daemon::Failing { result: "exit-code".to_owned() };
+        seen.machine.complaint = Some("fatal: failed to create dynamic node".to_owned());
+        assert_eq!(shown(&seen), "blocked: slurmd fails (exit-code): fatal: failed to create dynamic node");
+    }
+
+    #[test]
+    fn what_the_operator_has_to_mend_is_said() {
+        let mut seen = Observed::joined();
+        seen.machine.version = Some("26.05.1".parse().unwrap());
+        let expected = "blocked: slurmd 26.05.1 is newer than slurmctld 24.11.5: upgrade slurmctld first";
+        assert_eq!(shown(&seen), expected);
+        let mut seen = Observed::joined();
+        seen.machine.kill_mode = "control-group".to_owned();
+        assert!(shown(&seen).starts_with("blocked: KillMode=control-group of slurmd kills jobs"));
+        let mut seen = Observed::joined();
+        seen.machine.wish = Err("expected `Key=Value`".to_owned());
+        assert!(shown(&seen).starts_with("blocked: /var/lib/slurmd-charm/node-config: expected `Key=Value`"));
     }
 
     #[test]

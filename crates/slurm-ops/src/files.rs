@@ -93,6 +93,16 @@ pub fn read_text(machine: &Machine, path: impl AsRef<Path>) -> Result<Option<Str
         .transpose()
 }
 
+/// Tells when a file was last written, in seconds since 1970. `None`: there is none.
+pub fn modified(machine: &Machine, path: impl AsRef<Path>) -> Result<Option<u64>, FileError> {
+    let path = machine.path(path);
+    match fs::metadata(&path) {
+        Ok(found) => Ok(u64::try_from(found.mtime()).ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FileError::access("look at", &path)(error)),
+    }
+}
+
 /// Makes `path` hold exactly `content` with `access`, and tells whether anything had to change.
 ///
 /// A reader sees the old file or the new one, never a part; when this returns, the new one survives a power cut. The temporary
@@ -276,6 +286,8 @@ mod tests {
     fn absence_is_not_an_error() {
         let (_directory, machine) = machine();
         assert_eq!(read(&machine, "/etc/none").unwrap(), None);
+        assert_eq!(modified(&machine, "/etc/none").unwrap(), None);
+        assert!(modified(&machine, "/etc/passwd").unwrap() > Some(1_700_000_000));
         assert!(!remove(&machine, "/etc/none").unwrap());
         replace(&machine, "/etc/x", b"", &Access::own(0o600)).unwrap();
         assert!(remove(&machine, "/etc/x").unwrap());

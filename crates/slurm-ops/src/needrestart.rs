@@ -15,6 +15,12 @@ pub fn ensure_left_alone(machine: &Machine, name: &str, services: &[&str]) -> Re
     files::replace(machine, format!("{DIRECTORY}/{name}.conf"), render(services).as_bytes(), &Access::own(0o644))
 }
 
+/// Tells whether needrestart has been told so.
+pub fn is_left_alone(machine: &Machine, name: &str, services: &[&str]) -> Result<bool, FileError> {
+    let text = files::read(machine, format!("{DIRECTORY}/{name}.conf"))?;
+    Ok(text.is_some_and(|text| text == render(services).into_bytes()))
+}
+
 /// The file is Perl. A service's name is quoted letter by letter, so that it means nothing but itself.
 fn render(services: &[&str]) -> String {
     let mut text = String::from("# Jobs depend on these; they are restarted when their charm says so.\n");
@@ -38,7 +44,9 @@ mod tests {
     fn each_service_has_its_line_and_the_file_is_written_once() {
         let directory = tempfile::tempdir().unwrap();
         let machine = Machine::at(directory.path());
+        assert!(!is_left_alone(&machine, "slurm", &["slurmd.service", "slurmctld.service"]).unwrap());
         assert!(ensure_left_alone(&machine, "slurm", &["slurmd.service", "slurmctld.service"]).unwrap());
+        assert!(is_left_alone(&machine, "slurm", &["slurmd.service", "slurmctld.service"]).unwrap());
         assert!(!ensure_left_alone(&machine, "slurm", &["slurmd.service", "slurmctld.service"]).unwrap());
         let text = std::fs::read_to_string(directory.path().join("etc/needrestart/conf.d/slurm.conf")).unwrap();
         let lines: Vec<&str> = text.lines().skip(1).collect();

@@ -198,6 +198,7 @@ pub fn ensure_drop_in(machine: &Machine, unit: &str, name: &str, text: &str) -> 
 /// Writes a unit file of our own, `/etc/systemd/system/<unit>`, and has systemd read it, both only if it is different. Tells whether
 /// it was.
 pub fn ensure_unit_file(machine: &Machine, unit: &str, text: &str) -> Result<bool, DropInError> {
+    files::ensure_directory(machine, "/etc/systemd/system", &Access::own(0o755))?;
     let changed = files::replace(machine, format!("/etc/systemd/system/{unit}"), text.as_bytes(), &Access::own(0o644))?;
     if changed {
         daemon_reload(machine)?;

@@ -1,28 +1,30 @@
-//! Reads the facts: from Juju through its hook tools, from the machine through `slurm-ops`. Every process that a settled hook
-//! starts is started here.
+//! Reads the facts that Juju has, through its hook tools, and puts all facts together.
 
-use super::{BadOption, Controller, Daemon, Key, Launch, Machine, Observed, Offer, Record, Registration, Tried};
+use super::machine;
+use super::{Controller, Key, Observed, Offer, Tried};
 use crate::error::Error;
-use crate::names;
-use charm::tools::SecretAnswer;
-use charm::{Context, EndpointName, RelationId, Tools, Wake};
-use slurm_conf::{NodeName, Partition};
+use crate::options::{BadOption, Given, Options};
+use crate::{names, plan};
+use charm::tools::{Port, SecretAnswer};
+use charm::{Context, EndpointName, Event, RelationId, Tools, Wake};
+use slurm_conf::{Node, NodeName, Partition};
 use slurm_interface::ControllerData;
-use slurm_ops::files::FileError;
 use slurm_ops::keys::{AuthKey, KeySet};
-use slurm_ops::scontrol::NodeLookup;
-use slurm_ops::slurmd::SlurmdOptions;
-use slurm_ops::systemd::UnitState;
-use slurm_ops::{files, keys, packages, scontrol, slurmd, systemd, timer};
+use slurm_ops::scontrol::{self, Candidate};
+use slurm_ops::timer;
 
-/// What this dispatch remembers of its own doings, and the key that it read and a plan need not see.
+/// What this dispatch remembers of its own doings, and what it need not find out twice.
 #[derive(Debug, Default)]
 pub struct Memory {
     pub tried: Tried,
     pub offered_key: Option<KeySet>,
+    /// What slurmd found in this machine. Looking takes its time.
+    pub detected: Option<Node>,
+    /// What the Slurm on this machine thinks of a partition.
+    verdict: Option<(Partition, Candidate)>,
 }
 
-/// Reads everything a plan may need.
+/// Reads everything a plan may need. Every process that a settled hook starts is started from here.
 pub fn observe(
     ctx: &Context,
     tools: &Tools,
@@ -32,30 +34,58 @@ pub fn observe(
     let leader = tools.is_leader()?;
     let controller = controller(ctx, tools, leader)?;
     let node_name = NodeName::from_unit(ctx.unit.as_str()).expect("invariant: a unit's name makes a node's name");
-    Ok(Observed {
+    let mut seen = Observed {
         unit: ctx.unit.clone(),
         leaving: charm::is_leaving(ctx, tools)?,
+        alarmed: ctx.event == Event::Timer(names::EVENT_DAEMON_FAILED),
         leader,
-        partition: partition(ctx, tools)?,
+        options: options(ctx, tools)?,
         key: key(tools, machine, controller.as_ref(), memory)?,
-        port_open: tools.opened_ports()?.contains(&charm::tools::Port::tcp(names::PORT)),
+        port_open: tools.opened_ports()?.contains(&Port::tcp(names::PORT)),
         waking: timer::is_set(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name),
-        machine: observe_machine(ctx, machine, &node_name)?,
+        machine: machine::observe(ctx, machine, &node_name, memory)?,
         tried: memory.tried.clone(),
         controller,
         node_name,
-    })
+    };
+    if plan::depends_on_verdict(&seen) {
+        judge(machine, tools, memory, &mut seen)?;
+    }
+    if plan::depends_on_jobs(&seen) {
+        seen.machine.occupancy = Some(machine::occupancy(machine, &seen.node_name));
+    }
+    Ok(seen)
 }
 
-fn partition(ctx: &Context, tools: &Tools) -> Result<Result<Partition, BadOption>, Error> {
+fn options(ctx: &Context, tools: &Tools) -> Result<Options, Error> {
     let config = tools.config_get()?;
-    let option = names::OPTION_PARTITION_CONFIG;
-    let value = config.string(option);
-    Ok(Partition::from_config(ctx.unit.app().as_str(), value).map_err(|error| BadOption {
-        option,
-        value: value.to_owned(),
-        problem: charm::log::chain(&error),
-    }))
+    let given = Given {
+        partition_config: config.string(names::OPTION_PARTITION_CONFIG),
+        default_node_state: config.string(names::OPTION_DEFAULT_NODE_STATE),
+        default_node_reason: config.string(names::OPTION_DEFAULT_NODE_REASON),
+        drain_timeout: config.integer(names::OPTION_DRAIN_TIMEOUT),
+        slurm_source: config.string(names::OPTION_SLURM_SOURCE),
+    };
+    Ok(Options::read(ctx.unit.app().as_str(), &given))
+}
+
+/// Has the Slurm on this machine read the partition. A Slurm that could not be asked has no objection; the controller's comes next.
+fn judge(machine: &slurm_ops::Machine, tools: &Tools, memory: &mut Memory, seen: &mut Observed) -> Result<(), Error> {
+    let Ok(partition) = seen.options.partition.clone() else { return Ok(()) };
+    let verdict = match memory.verdict.take() {
+        Some((known, verdict)) if known == partition => verdict,
+        _ => scontrol::judge_partition(machine, &partition)?,
+    };
+    if let Candidate::Refused { reason } = &verdict {
+        let nearest = partition.unknown().find_map(|unknown| unknown.nearest);
+        let hint = nearest.map(|key| format!(", did you mean {key}?")).unwrap_or_default();
+        let config = tools.config_get()?;
+        let value = config.string(names::OPTION_PARTITION_CONFIG);
+        let problem = format!("{reason}{hint}");
+        seen.options.partition = Err(BadOption::new(names::OPTION_PARTITION_CONFIG, value, problem));
+    }
+    memory.verdict = Some((partition, verdict));
+    Ok(())
 }
 
 /// Returns the relation to the controllers, unless this very hook ends it: Juju may still list it.
@@ -92,96 +122,7 @@ fn key(
     let parts = content.get(names::SECRET_KEY_ID).zip(content.get(names::SECRET_KEY));
     let offered = parts.and_then(|(id, key)| AuthKey::new(id, key).ok());
     let Some(offered) = offered.map(KeySet::of) else { return Ok(Key::Malformed) };
-    let same_as_on_disk = keys_on_disk(machine)?.as_ref() == Some(&offered);
+    let same_as_on_disk = machine::keys_on_disk(machine)?.as_ref() == Some(&offered);
     memory.offered_key = Some(offered);
     Ok(Key::Offered { same_as_on_disk })
-}
-
-/// A file that holds no keys is as good as none: it will be replaced.
-fn keys_on_disk(machine: &slurm_ops::Machine) -> Result<Option<KeySet>, FileError> {
-    match keys::read_auth_keys(machine) {
-        Err(FileError::Content { .. }) => Ok(None),
-        other => other,
-    }
-}
-
-fn observe_machine(ctx: &Context, machine: &slurm_ops::Machine, node_name: &NodeName) -> Result<Machine, Error> {
-    let version = version(machine)?;
-    let unit = systemd::state(machine, names::SERVICE)?;
-    let daemon = daemon(machine, &unit)?;
-    let written = slurmd::read_options(machine)?.map(launch);
-    // Looking at the hardware takes its time, and only a start can make use of it.
-    let start_due = !matches!(daemon, Daemon::Running { .. } | Daemon::Starting) || written.is_none();
-    let detected = match start_due && version.is_some() {
-        true => Some(slurmd::machine_info(machine)?),
-        false => None,
-    };
-    // Without a running slurmd no command of Slurm works on this machine.
-    let registration = match daemon {
-        Daemon::Running { .. } => registration(scontrol::node(machine, node_name)),
-        _ => Registration::Unreachable,
-    };
-    Ok(Machine {
-        reported_version: files::read_text(machine, ctx.charm_dir.join(names::REPORTED_VERSION))?,
-        // A drop-in that systemd has not read does not count.
-        drop_in: files::read_text(machine, drop_in_path())?.filter(|_| !unit.needs_daemon_reload),
-        key_on_disk: keys_on_disk(machine)?.is_some(),
-        version,
-        detected,
-        written,
-        daemon,
-        registration,
-    })
-}
-
-fn drop_in_path() -> String {
-    format!("/etc/systemd/system/{}.d/{}.conf", names::SERVICE, names::DROP_IN)
-}
-
-/// Returns the version of the first package if all of them are installed.
-fn version(machine: &slurm_ops::Machine) -> Result<Option<String>, Error> {
-    let installed = packages::installed(machine, &names::PACKAGES)?;
-    let complete = names::PACKAGES.iter().all(|name| installed.contains_key(*name));
-    let first = installed.get(names::PACKAGES[0]).filter(|_| complete);
-    Ok(first.map(|package| package.upstream_version().to_owned()))
-}
-
-fn daemon(machine: &slurm_ops::Machine, unit: &UnitState) -> Result<Daemon, Error> {
-    if unit.is_active() {
-        let words = match unit.main_pid {
-            Some(pid) => systemd::command_line(machine, pid)?,
-            None => None,
-        };
-        // The process may have been replaced by its successor this very moment; then the file tells as much.
-        let with = match words {
-            Some(words) => SlurmdOptions::from_arguments(&words),
-            None => slurmd::read_options(machine)?,
-        };
-        return Ok(Daemon::Running { with: with.map(launch) });
-    }
-    Ok(match (unit.active.as_str(), unit.sub.as_str()) {
-        ("failed", _) | (_, "auto-restart") => Daemon::Failing { result: unit.result.clone() },
-        _ if unit.is_starting() => Daemon::Starting,
-        _ => Daemon::Stopped,
-    })
-}
-
-fn launch(options: SlurmdOptions) -> Launch {
-    Launch { node_name: options.name, conf: options.conf, controllers: options.controllers }
-}
-
-fn registration(lookup: NodeLookup) -> Registration {
-    match lookup {
-        NodeLookup::Unreachable { why } => {
-            tracing::debug!("no answer about this node: {why}");
-            Registration::Unreachable
-        }
-        NodeLookup::Absent => Registration::Absent,
-        NodeLookup::Present(record) => Registration::Present(Record {
-            states: record.state,
-            reason: record.reason,
-            partitions: record.partitions,
-            comment: record.comment,
-        }),
-    }
 }

@@ -1,6 +1,9 @@
 //! What slurmd should be started with.
 
-use crate::observe::{Daemon, Launch, Observed};
+use super::registration::{self, Phase};
+use crate::change::{closed_conf, open_conf};
+use crate::observe::{Daemon, Launch, Observed, Registration};
+use crate::options::FirstState;
 use slurm_conf::Node;
 use slurm_interface::ControllerData;
 
@@ -8,24 +11,75 @@ use slurm_interface::ControllerData;
 const LARGEST_RESERVE: u64 = 1024;
 /// The part of the memory that is kept back on small machines.
 const RESERVE_PART: u64 = 8;
+/// A machine whose memory has grown by less than this part of it is described as before: another kernel leaves a little more or less,
+/// and that is not worth a new registration. Less is: Slurm would refuse the node.
+const MEMORY_SLACK: u64 = 50;
 
 /// Returns the wanted start options. None until the machine has been looked at.
 pub(super) fn wanted(seen: &Observed, data: &ControllerData) -> Option<Launch> {
     Some(Launch { node_name: seen.node_name.clone(), conf: conf(seen)?, controllers: data.controllers.clone() })
 }
 
-/// A node that runs keeps its description: Slurm ignores another one until the node is deleted.
+/// A node that is registered keeps its description: Slurm ignores another one until the record is deleted.
 fn conf(seen: &Observed) -> Option<Node> {
-    let running = matches!(seen.machine.daemon, Daemon::Running { .. } | Daemon::Starting);
-    match &seen.machine.written {
-        Some(written) if running => Some(written.conf.clone()),
-        _ => Some(described(seen.machine.detected.as_ref()?, seen)),
+    let described = described(seen);
+    let Some(written) = seen.machine.written.as_ref().map(|launch| &launch.conf) else {
+        return first(seen, &described?);
+    };
+    let change = seen.machine.change.as_ref();
+    let (Some(described), Some(change)) = (&described, change) else {
+        return Some(unchanged(seen, written, described.as_ref()));
+    };
+    Some(match registration::phase(seen) {
+        Phase::Describe | Phase::Delete | Phase::Register => change.first_conf(described),
+        Phase::Restore | Phase::Forget => described.clone(),
+        Phase::Abort { .. } => Node::from_config(&change.from).unwrap_or_else(|_| written.clone()),
+        _ => written.clone(),
+    })
+}
+
+/// The first start of a new node. What its state has to be must be known, or jobs could slip in.
+fn first(seen: &Observed, described: &Node) -> Option<Node> {
+    if let Some(change) = &seen.machine.change {
+        return Some(change.first_conf(described));
+    }
+    match seen.options.first_state.as_ref().ok()? {
+        FirstState::Idle => Some(described.clone()),
+        FirstState::Down { reason } => Some(closed_conf(described, "DOWN", reason)),
     }
 }
 
-/// What was detected, less what the system needs, with the feature that puts the node into its partition.
-fn described(detected: &Node, seen: &Observed) -> Node {
-    let mut node = detected.clone();
+/// Without a change under way: what is written, unless nobody is there to be confused by another description.
+fn unchanged(seen: &Observed, written: &Node, described: Option<&Node>) -> Node {
+    let running = matches!(seen.machine.daemon, Daemon::Running { .. });
+    match (&seen.machine.registration, described) {
+        // The state of a first registration has done its work.
+        (Registration::Present(record), Some(described)) if registration::is_in_place(written, described, record) => {
+            described.clone()
+        }
+        (Registration::Present(_), _) => open_conf(written),
+        (Registration::Absent, Some(described)) if running => {
+            let mut conf = described.clone();
+            for key in ["State", "Reason"] {
+                if let Some(value) = written.get(key) {
+                    conf.set(key, value).expect("invariant: it was a value before");
+                }
+            }
+            conf
+        }
+        _ => written.clone(),
+    }
+}
+
+/// Returns how this node should describe itself: what was detected, what the operator asked for, less what the system needs, with the
+/// feature that puts the node into its partition. None if one of these is not known.
+pub(crate) fn described(seen: &Observed) -> Option<Node> {
+    let wish = seen.machine.wish.as_ref().ok()?;
+    let mut node = seen.machine.detected.clone()?;
+    if let Some(written) = &seen.machine.written {
+        steady_memory(&mut node, &written.conf, wish);
+    }
+    node.merge(wish);
     let memory = node.get("RealMemory").and_then(|memory| memory.parse::<u64>().ok());
     if let Some(memory) = memory
         && node.get("MemSpecLimit").is_none()
@@ -36,5 +90,13 @@ fn described(detected: &Node, seen: &Observed) -> Node {
     if let Ok(feature) = seen.unit.app().as_str().parse() {
         node.add_feature(&feature);
     }
-    node
+    Some(node)
+}
+
+fn steady_memory(detected: &mut Node, written: &Node, wish: &Node) {
+    let memory = |node: &Node| node.get("RealMemory").and_then(|memory| memory.parse::<u64>().ok());
+    let (Some(now), Some(before)) = (memory(detected), memory(written)) else { return };
+    if wish.get("RealMemory").is_none() && before < now && now - before < now / MEMORY_SLACK {
+        detected.set("RealMemory", &before.to_string()).expect("invariant: a number is a value of RealMemory");
+    }
 }

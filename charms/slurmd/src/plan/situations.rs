@@ -1,10 +1,12 @@
 //! Situations of a compute unit for tests, as adjectives, and what a step does to one.
 
 use super::{Step, plan};
+use crate::change::{Change, features, weight};
 use crate::names;
-use crate::observe::{BadOption, Controller, Daemon, Key, Machine, Observed, Offer, Record, Registration, Tried};
+use crate::observe::{Controller, Daemon, Key, Machine, Observed, Occupancy, Offer, Record, Registration, Tried};
+use crate::options::{Given, Options};
 use charm::Databag;
-use slurm_conf::{Node, Partition};
+use slurm_conf::Node;
 use slurm_interface::{ControllerData, SecretUri};
 
 pub(crate) const ROUNDS: usize = charm::reconcile::MAX_ROUNDS;
@@ -13,7 +15,7 @@ fn data(hosts: &[&str]) -> ControllerData {
     ControllerData {
         auth_secret: SecretUri::new("secret:d3k2v5nmp25c762q3bvg").unwrap(),
         controllers: hosts.iter().map(|host| format!("{host}:6817").parse().unwrap()).collect(),
-        slurm_version: None,
+        slurm_version: Some("24.11.5".to_owned()),
     }
 }
 
@@ -29,8 +31,9 @@ impl Observed {
             unit: "compute/0".parse().unwrap(),
             node_name: "compute-0".parse().unwrap(),
             leaving: false,
+            alarmed: false,
             leader: true,
-            partition: Ok(Partition::from_config("compute", "").unwrap()),
+            options: Options::read("compute", &Given::default()),
             controller: None,
             key: Key::NotOffered,
             port_open: false,
@@ -38,12 +41,24 @@ impl Observed {
             machine: Machine {
                 version: None,
                 reported_version: None,
+                held: false,
+                left_alone: false,
                 drop_in: None,
+                alarm: None,
+                kill_mode: "process".to_owned(),
                 key_on_disk: false,
+                key_is_news: false,
                 detected: Some(detected()),
+                detection_saved: false,
+                wish: Ok(Node::new()),
                 written: None,
                 daemon: Daemon::Stopped,
+                invocation: String::new(),
                 registration: Registration::Unreachable,
+                change: None,
+                occupancy: Some(Occupancy::Empty),
+                cause: None,
+                complaint: None,
             },
             tried: Tried::default(),
         }
@@ -80,13 +95,40 @@ impl Observed {
         self
     }
 
-    pub(crate) fn with_partition_config(mut self, text: &str) -> Self {
-        self.partition = Partition::from_config("compute", text).map_err(|error| BadOption {
-            option: names::OPTION_PARTITION_CONFIG,
-            value: text.to_owned(),
-            problem: error.to_string(),
-        });
+    pub(crate) fn with_partition_config(self, text: &str) -> Self {
+        self.with_options(&Given { partition_config: text, ..Given::default() })
+    }
+
+    pub(crate) fn with_options(mut self, given: &Given<'_>) -> Self {
+        self.options = Options::read("compute", given);
         self
+    }
+
+    pub(crate) fn with_wish(mut self, text: &str) -> Self {
+        self.machine.wish = Ok(Node::from_config(text).unwrap());
+        self
+    }
+
+    pub(crate) fn with_jobs(mut self, jobs: &[u64]) -> Self {
+        self.machine.occupancy = Some(if jobs.is_empty() { Occupancy::Empty } else { Occupancy::Jobs(jobs.to_vec()) });
+        self
+    }
+
+    /// What the controllers have about this node.
+    #[track_caller]
+    pub(crate) fn record(&self) -> &Record {
+        match &self.machine.registration {
+            Registration::Present(record) => record,
+            other => panic!("not registered: {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn record_mut(&mut self) -> &mut Record {
+        match &mut self.machine.registration {
+            Registration::Present(record) => record,
+            other => panic!("not registered: {other:?}"),
+        }
     }
 
     pub(crate) fn with_controllers(mut self, hosts: &[&str]) -> Self {
@@ -128,10 +170,14 @@ impl Observed {
     /// What a step does to the world, as far as a plan can see it.
     pub(crate) fn apply_in_memory(&mut self, step: &Step) {
         let machine = &mut self.machine;
+        let tried = &mut self.tried;
         match step {
-            Step::InstallPackages => machine.version = Some("24.11.5-4".to_owned()),
+            Step::InstallPackages(_) => machine.version = Some("24.11.5".parse().unwrap()),
+            Step::HoldPackages => machine.held = true,
+            Step::LeaveAlone => machine.left_alone = true,
             Step::ReportVersion(version) => machine.reported_version = Some(version.clone()),
             Step::PublishPartition(_, bag) => self.controller.as_mut().unwrap().published.extend(bag.clone()),
+            Step::WriteAlarm(text) => machine.alarm = Some(text.clone()),
             Step::WriteDropIn(text) => machine.drop_in = Some((*text).to_owned()),
             Step::WriteAuthKey => {
                 machine.key_on_disk = true;
@@ -139,24 +185,100 @@ impl Observed {
             }
             Step::WriteOptions(launch) => machine.written = Some(launch.clone()),
             Step::StartDaemon | Step::RestartDaemon => {
-                machine.daemon = Daemon::Running { with: machine.written.clone() };
-                machine.registration = Registration::Present(idle());
-                self.tried.start |= *step == Step::StartDaemon;
-                self.tried.restart |= *step == Step::RestartDaemon;
+                tried.start |= *step == Step::StartDaemon;
+                tried.restart |= *step == Step::RestartDaemon;
+                self.start();
             }
             Step::ReloadDaemon => {
-                machine.registration = Registration::Present(idle());
-                self.tried.reload = true;
+                tried.reload = true;
+                self.register();
             }
+            Step::RememberDetection { .. } => machine.detection_saved = true,
             Step::MarkJoined => {
-                let Registration::Present(record) = &mut machine.registration else { panic!("marked unseen") };
-                record.comment = "joined".to_owned();
-                self.tried.mark = true;
+                tried.mark = true;
+                self.record_mut().comment = "joined".to_owned();
+            }
+            Step::SetFeatures(features) => {
+                tried.in_place = true;
+                self.record_mut().features = features.clone();
+            }
+            Step::SetWeight(weight) => {
+                tried.in_place = true;
+                self.record_mut().weight = *weight;
+            }
+            Step::BeginChange(change) => machine.change = Some(change.clone()),
+            Step::ForgetChange => machine.change = None,
+            Step::CloseNode { drain } => {
+                tried.drain |= drain;
+                tried.mark_old = true;
+                let record = self.record_mut();
+                record.comment = names::CHANGE_COMMENT.to_owned();
+                if *drain {
+                    record.set_aside("DRAIN", names::CHANGE_REASON);
+                }
+            }
+            Step::DeleteNode => {
+                tried.delete = true;
+                machine.registration = Registration::Absent;
+            }
+            Step::RestoreNode(change) => {
+                tried.restore = true;
+                self.record_mut().restore(change);
+            }
+            Step::ReopenNode { resume, comment } => {
+                tried.reopen = true;
+                let record = self.record_mut();
+                record.comment = comment.clone();
+                record.states.retain(|state| !*resume || state != "DRAIN");
             }
             Step::OpenPort => self.port_open = true,
             Step::StartWaking => self.waking = true,
             Step::StopWaking => self.waking = false,
         }
+    }
+
+    /// slurmd starts with what is written, whoever asked for it, and has to be looked at again.
+    pub(crate) fn start(&mut self) {
+        self.machine.daemon = Daemon::Running { with: self.machine.written.clone() };
+        self.machine.detection_saved = false;
+        self.machine.key_is_news = false;
+        if self.machine.registration == Registration::Unreachable {
+            self.machine.registration = Registration::Absent;
+        }
+        self.register();
+    }
+
+    /// Slurm takes what a node says about itself if it does not know the node, and else ignores it.
+    fn register(&mut self) {
+        let Daemon::Running { with: Some(with) } = &self.machine.daemon else { return };
+        if self.machine.registration != Registration::Absent {
+            return;
+        }
+        let mut record = Record { features: features(&with.conf), weight: weight(&with.conf), ..idle() };
+        if let Some(state) = with.conf.get("State") {
+            record.set_aside(state, with.conf.get("Reason").unwrap_or_default());
+        }
+        self.machine.registration = Registration::Present(record);
+    }
+}
+
+impl Record {
+    pub(crate) fn set_aside(&mut self, state: &str, reason: &str) {
+        match state {
+            "DOWN" => self.states[0] = "DOWN".to_owned(),
+            flag if !self.has(flag) => self.states.push(flag.to_owned()),
+            _ => {}
+        }
+        self.reason = reason.to_owned();
+    }
+
+    fn restore(&mut self, change: &Change) {
+        if let Some(closed) = &change.closed {
+            closed.states.iter().for_each(|state| self.set_aside(state, &closed.reason));
+        }
+        self.weight = change.weight.unwrap_or(self.weight);
+        self.features.extend(change.features.clone());
+        self.comment = change.comment().to_owned();
     }
 }
 
@@ -165,6 +287,8 @@ pub(crate) fn idle() -> Record {
     Record {
         states: vec!["IDLE".to_owned(), "DYNAMIC_NORM".to_owned()],
         partitions: vec!["compute".to_owned()],
+        features: vec!["compute".to_owned()],
+        weight: 1,
         ..Record::default()
     }
 }

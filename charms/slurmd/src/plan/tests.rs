@@ -3,6 +3,7 @@
 use super::situations::{ROUNDS, idle};
 use super::*;
 use crate::observe::Record;
+use crate::options::Given;
 use charm::tools::Unreadable;
 use slurm_conf::Node;
 
@@ -21,7 +22,7 @@ fn check(seen: Observed, expected: &[&str]) {
 fn packages_come_first_and_need_no_controller() {
     check(Observed::fresh(), &["install slurmd slurm-client slurm-wlm-basic-plugins"]);
     let seen = Observed::fresh().settled();
-    assert_eq!(seen.machine.reported_version.as_deref(), Some("24.11.5-4"));
+    assert_eq!(seen.machine.reported_version.as_deref(), Some("24.11.5"));
     assert_eq!(seen.machine.daemon, Daemon::Stopped);
     assert!(!seen.waking);
 }
@@ -37,10 +38,12 @@ fn the_way_into_the_cluster_has_this_order() {
     }
     let expected = [
         "publish partition to slurmctld:3",
+        "write slurmd-charm-failed.service",
         "write the drop-in of slurmd.service",
         "write the authentication key",
         "write /etc/default/slurmd",
         "start slurmd",
+        "remember what slurmd found in this machine",
         "mark the node as joined",
         "open port 6818",
     ];
@@ -59,7 +62,7 @@ fn the_leader_publishes_partition_and_node_set_before_it_knows_a_controller() {
     let seen = Observed::fresh().related().with_partition_config("MaxTime=60 State=UP").settled();
     let published = &seen.controller.as_ref().unwrap().published;
     let data = ComputeData::decode(published).unwrap().unwrap();
-    assert_eq!(data.partition, seen.partition.clone().unwrap());
+    assert_eq!(data.partition, seen.options.partition.clone().unwrap());
     assert_eq!(data.nodeset.feature().as_str(), "compute");
     assert!(seen.waking);
 }
@@ -178,7 +181,8 @@ fn a_daemon_that_does_not_come_up_is_started_once_per_dispatch() {
 #[test]
 fn a_daemon_that_waits_for_its_controller_is_left_alone() {
     let mut seen = Observed::joined().with_registration(Registration::Unreachable);
-    seen.machine.daemon = Daemon::Starting;
+    let with = seen.machine.written.clone();
+    seen.machine.daemon = Daemon::Starting { with };
     check(seen, &["look again soon"]);
 }
 
@@ -243,18 +247,53 @@ fn a_leaving_unit_changes_nothing_but_its_timer() {
 }
 
 #[test]
-fn a_running_node_keeps_its_description() {
+fn a_slurmd_newer_than_its_controllers_is_not_started_and_one_that_runs_is_not_touched() {
+    let mut seen = Observed::fresh().settled().offered();
+    seen.machine.version = Some("26.05.1".parse().unwrap());
+    let seen = seen.settled();
+    assert_eq!(seen.machine.daemon, Daemon::Stopped);
+    assert!(!seen.waking, "Juju tells when the controllers have been upgraded");
     let mut seen = Observed::joined();
-    seen.machine.detected = Some(Node::from_detected("NodeName=x CPUs=1 RealMemory=900").unwrap());
-    check(seen, &[]);
+    seen.machine.version = Some("26.05.1".parse().unwrap());
+    seen.machine.reported_version = Some("26.05.1".to_owned());
+    check(seen.with_wish("Weight=7"), &["look again soon"]);
 }
 
 #[test]
-fn a_machine_that_changed_while_slurmd_was_down_is_described_anew() {
-    let mut seen = Observed::joined();
-    seen.machine.detected = Some(Node::from_detected("NodeName=x CPUs=1 RealMemory=900").unwrap());
-    seen.machine.daemon = Daemon::Stopped;
-    check(seen, &["write /etc/default/slurmd"]);
+fn an_alarm_starts_nothing_and_leaves_the_next_try_to_the_timer() {
+    let mut seen = Observed::joined().with_registration(Registration::Unreachable);
+    seen.machine.daemon = Daemon::Failing { result: "exit-code".to_owned() };
+    seen.alarmed = true;
+    check(seen, &["look again soon"]);
+}
+
+#[test]
+fn packages_are_not_installed_from_a_source_that_cannot_be_used() {
+    let bad = Given { slurm_source: "ppa:", ..Given::default() };
+    check(Observed::fresh().with_options(&bad), &[]);
+    check(Observed::fresh().offered().not_leading().with_options(&bad), &[]);
+    check(Observed::joined().with_options(&bad), &[]);
+}
+
+#[test]
+fn a_daemon_with_an_old_key_that_is_refused_is_restarted_and_nobody_else_is() {
+    let mut seen = Observed::joined().with_registration(Registration::Unreachable);
+    seen.machine.cause = Some(Cause::Authentication);
+    check(seen.clone(), &["look again soon"]);
+    seen.machine.key_is_news = true;
+    assert_eq!(steps(&seen), ["restart slurmd"]);
+    seen.machine.kill_mode = "control-group".to_owned();
+    assert_eq!(steps(&seen), ["look again soon"], "its jobs would die with it");
+}
+
+#[test]
+fn a_daemon_that_looks_for_controllers_that_are_gone_is_started_anew() {
+    let mut seen = Observed::joined().with_controllers(&["c9"]).with_registration(Registration::Unreachable);
+    let with = seen.machine.written.clone();
+    seen.machine.daemon = Daemon::Starting { with };
+    assert_eq!(steps(&seen), ["write /etc/default/slurmd"]);
+    let seen = seen.settled();
+    assert!(matches!(seen.machine.daemon, Daemon::Running { .. }));
 }
 
 #[test]

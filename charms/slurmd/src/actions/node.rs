@@ -1,0 +1,61 @@
+//! This node's state: `resume`, `drain`, `show-node`.
+
+use super::{Nothing, jobs, one_line, refused};
+use crate::Slurmd;
+use charm::{ActionFailure, ActionResults};
+use slurm_ops::scontrol;
+
+pub(super) fn resume(charm: &mut Slurmd) -> Result<ActionResults, ActionFailure> {
+    let Nothing {} = charm.tools.action_get()?;
+    let name = charm.node_name();
+    charm.record()?;
+    // A node that is in service already is what was wanted.
+    scontrol::resume_node(&charm.machine, &name).map_err(|error| refused(&format!("Error resuming {name}"), &error))?;
+    charm.look_again()?;
+    Ok(ActionResults::default().with("status", "resuming").with("nodes", name.to_string()))
+}
+
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Drain {
+    reason: String,
+    #[serde(default)]
+    wait: bool,
+}
+
+pub(super) fn drain(charm: &mut Slurmd) -> Result<ActionResults, ActionFailure> {
+    let request: Drain = charm.tools.action_get()?;
+    let reason = one_line("reason", &request.reason)?;
+    let name = charm.node_name();
+    charm.record()?;
+    scontrol::drain_node(&charm.machine, &name, &reason)
+        .map_err(|error| refused(&format!("Error draining {name}"), &error))?;
+    let results = ActionResults::default().with("status", "draining").with("nodes", name.to_string());
+    charm.look_again()?;
+    if !request.wait {
+        return Ok(results);
+    }
+    jobs::await_empty(charm, None)?;
+    charm.look_again()?;
+    Ok(ActionResults::default().with("status", "drained").with("nodes", name.to_string()))
+}
+
+pub(super) fn show(charm: &Slurmd) -> Result<ActionResults, ActionFailure> {
+    let Nothing {} = charm.tools.action_get()?;
+    let record = charm.record()?;
+    let jobs = jobs::on_this_node(charm)?;
+    let numbers = jobs.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+    Ok(ActionResults::default()
+        .with("node", record.name.as_str())
+        .with("unit", charm.ctx.unit.as_str())
+        .with("state", record.state_text())
+        .with("reason", record.reason.as_str())
+        .with("partitions", record.partitions.join(","))
+        .with("features", record.features.join(","))
+        .with("cpus", record.cpus.to_string())
+        .with("memory", record.real_memory.to_string())
+        .with("gres", record.gres.as_str())
+        .with("weight", record.weight.to_string())
+        .with("version", record.version.as_str())
+        .with("jobs", numbers))
+}

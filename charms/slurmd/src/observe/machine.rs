@@ -1,0 +1,204 @@
+//! Reads the facts that the machine and Slurm have, through `slurm-ops`.
+
+use super::read::Memory;
+use super::{Daemon, Launch, Machine, Occupancy, Record, Registration};
+use crate::change::Change;
+use crate::error::Error;
+use crate::names;
+use charm::Context;
+use slurm_conf::{Node, NodeName};
+use slurm_ops::SlurmVersion;
+use slurm_ops::files::FileError;
+use slurm_ops::journal::{self, Cause};
+use slurm_ops::keys::KeySet;
+use slurm_ops::scontrol::{LocalJobs, NodeLookup};
+use slurm_ops::slurmd::SlurmdOptions;
+use slurm_ops::systemd::UnitState;
+use slurm_ops::{files, hardware, keys, needrestart, packages, scontrol, slurmd, systemd};
+
+/// Reads everything but what only some plans depend on.
+pub(super) fn observe(
+    ctx: &Context,
+    machine: &slurm_ops::Machine,
+    node_name: &NodeName,
+    memory: &mut Memory,
+) -> Result<Machine, Error> {
+    let installed = packages::installed(machine, &names::PACKAGES)?;
+    let complete = names::PACKAGES.iter().all(|name| installed.contains_key(*name));
+    let first = installed.get(names::PACKAGES[0]).filter(|_| complete);
+    let version = first.map(|package| package.upstream_version().parse::<SlurmVersion>()).transpose()?;
+    let unit = systemd::state(machine, names::SERVICE)?;
+    let daemon = daemon(machine, &unit)?;
+    // Without a running slurmd no command of Slurm works on this machine.
+    let (registration, silence) = match daemon {
+        Daemon::Running { .. } => registration(scontrol::node(machine, node_name)),
+        _ => (Registration::Unreachable, None),
+    };
+    let (detected, detection_saved) = detection(machine, version, &daemon, &unit, memory)?;
+    let (cause, complaint) = trouble(machine, &daemon, &registration, silence.as_deref());
+    Ok(Machine {
+        version,
+        reported_version: files::read_text(machine, ctx.charm_dir.join(names::REPORTED_VERSION))?,
+        held: installed.values().all(|package| package.held),
+        left_alone: needrestart::is_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?,
+        // What systemd has not read does not count.
+        drop_in: files::read_text(machine, drop_in_path())?.filter(|_| !unit.needs_daemon_reload),
+        alarm: files::read_text(machine, format!("/etc/systemd/system/{}", names::ALARM))?,
+        key_on_disk: keys_on_disk(machine)?.is_some(),
+        key_is_news: key_is_news(machine, &unit)?,
+        detected,
+        detection_saved,
+        wish: wish(machine)?,
+        written: slurmd::read_options(machine)?.map(launch),
+        kill_mode: unit.kill_mode,
+        invocation: unit.invocation,
+        daemon,
+        registration,
+        change: files::read_text(machine, names::CHANGE_FILE)?.as_deref().and_then(Change::parse),
+        occupancy: None,
+        cause,
+        complaint,
+    })
+}
+
+fn drop_in_path() -> String {
+    format!("/etc/systemd/system/{}.d/{}.conf", names::SERVICE, names::DROP_IN)
+}
+
+/// A file that holds no keys is as good as none: it will be replaced.
+pub(super) fn keys_on_disk(machine: &slurm_ops::Machine) -> Result<Option<KeySet>, FileError> {
+    match keys::read_auth_keys(machine) {
+        Err(FileError::Content { .. }) => Ok(None),
+        other => other,
+    }
+}
+
+/// slurmd reads the key when it starts, and when the controllers tell it to; of the second nothing is known here.
+fn key_is_news(machine: &slurm_ops::Machine, unit: &UnitState) -> Result<bool, FileError> {
+    let written = files::modified(machine, keys::AUTH_KEY_FILE)?;
+    Ok(written.zip(unit.main_started).is_some_and(|(written, started)| written >= started))
+}
+
+/// Returns what the operator asked for. A file that cannot be read is no reason to fail: the node goes on as it is.
+fn wish(machine: &slurm_ops::Machine) -> Result<Result<Node, String>, FileError> {
+    let text = match files::read_text(machine, names::NODE_CONFIG_FILE) {
+        Err(error @ FileError::NotText { .. }) => return Ok(Err(error.to_string())),
+        other => other?.unwrap_or_default(),
+    };
+    Ok(Node::from_config(&text).map_err(|error| error.to_string()))
+}
+
+fn daemon(machine: &slurm_ops::Machine, unit: &UnitState) -> Result<Daemon, Error> {
+    let with = || -> Result<Option<Launch>, Error> {
+        let words = match unit.main_pid {
+            Some(pid) => systemd::command_line(machine, pid)?,
+            None => None,
+        };
+        // The process may have been replaced by its successor this very moment; then the file tells as much.
+        let with = match words {
+            Some(words) => SlurmdOptions::from_arguments(&words),
+            None => slurmd::read_options(machine)?,
+        };
+        Ok(with.map(launch))
+    };
+    Ok(match (unit.active.as_str(), unit.sub.as_str()) {
+        _ if unit.is_active() => Daemon::Running { with: with()? },
+        ("failed", _) | (_, "auto-restart" | "auto-restart-queued") => Daemon::Failing { result: unit.result.clone() },
+        _ if unit.is_starting() => Daemon::Starting { with: with()? },
+        _ => Daemon::Stopped,
+    })
+}
+
+fn launch(options: SlurmdOptions) -> Launch {
+    Launch { node_name: options.name, conf: options.conf, controllers: options.controllers }
+}
+
+fn registration(lookup: NodeLookup) -> (Registration, Option<String>) {
+    match lookup {
+        NodeLookup::Unreachable { why } => {
+            tracing::debug!("no answer about this node: {why}");
+            (Registration::Unreachable, Some(why))
+        }
+        NodeLookup::Absent => (Registration::Absent, None),
+        NodeLookup::Present(record) => {
+            let record = Record {
+                states: record.state,
+                reason: record.reason,
+                reason_by: record.reason_by,
+                partitions: record.partitions,
+                features: record.features,
+                weight: record.weight,
+                comment: record.comment,
+            };
+            (Registration::Present(record), None)
+        }
+    }
+}
+
+/// Returns what slurmd finds in this machine, and whether that was remembered for the running daemon.
+///
+/// It is looked for once for each start of slurmd, whoever started it: what a machine is made of may have changed by then, and
+/// looking costs a process.
+fn detection(
+    machine: &slurm_ops::Machine,
+    version: Option<SlurmVersion>,
+    daemon: &Daemon,
+    unit: &UnitState,
+    memory: &mut Memory,
+) -> Result<(Option<Node>, bool), Error> {
+    if version.is_none() {
+        return Ok((None, false));
+    }
+    let note = files::read_text(machine, names::DETECTED_FILE)?;
+    let remembered = note.as_deref().and_then(|note| note.split_once('\n')).and_then(|(invocation, conf)| {
+        let node = Node::from_config(conf.trim()).ok()?;
+        (invocation == unit.invocation && !node.is_empty()).then_some(node)
+    });
+    if matches!(daemon, Daemon::Running { .. })
+        && let Some(node) = remembered
+    {
+        return Ok((Some(node), true));
+    }
+    if memory.detected.is_none() {
+        let mut node = slurmd::machine_info(machine)?;
+        // slurmd names the cards it finds by itself; one that does not is told.
+        let cards: Vec<String> = hardware::nvidia_gpus(machine)?.iter().map(ToString::to_string).collect();
+        if node.get("Gres").is_none() && !cards.is_empty() {
+            node.set("Gres", &cards.join(",")).expect("invariant: names of cards are plain words");
+        }
+        memory.detected = Some(node);
+    }
+    Ok((memory.detected.clone(), false))
+}
+
+/// Finds out why slurmd is of no use. Costs a process, so it is asked only where something is wrong.
+fn trouble(
+    machine: &slurm_ops::Machine,
+    daemon: &Daemon,
+    registration: &Registration,
+    silence: Option<&str>,
+) -> (Option<Cause>, Option<String>) {
+    match (daemon, registration) {
+        (Daemon::Failing { .. }, _) => (None, journal::last_complaint(machine, names::SERVICE)),
+        (Daemon::Starting { .. }, _) => (journal::cause(machine, names::SERVICE), None),
+        (Daemon::Running { .. }, Registration::Unreachable) => (silence.and_then(Cause::find), None),
+        _ => (None, None),
+    }
+}
+
+/// Finds out who is on this node. Nobody is only if the controllers and the machine itself both say so.
+pub(super) fn occupancy(machine: &slurm_ops::Machine, node: &NodeName) -> Occupancy {
+    let Ok(queue) = scontrol::jobs_on(machine, node) else { return Occupancy::Unknown };
+    let LocalJobs::Known(local) = scontrol::local_jobs(machine, node) else { return Occupancy::Unknown };
+    let mut jobs: Vec<u64> = queue.iter().map(|job| job.id).chain(local).collect();
+    jobs.sort_unstable();
+    jobs.dedup();
+    if !jobs.is_empty() {
+        return Occupancy::Jobs(jobs);
+    }
+    match scontrol::reservations_naming(machine, node) {
+        Ok(reservations) if reservations.is_empty() => Occupancy::Empty,
+        Ok(reservations) => Occupancy::Reserved(reservations.into_iter().map(|entry| entry.name).collect()),
+        Err(_) => Occupancy::Unknown,
+    }
+}

@@ -1,0 +1,89 @@
+//! The changes that a plan may ask for: what, never how.
+
+use crate::change::Change;
+use crate::names;
+use crate::observe::Launch;
+use charm::{Databag, RelationId};
+use slurm_conf::Node;
+use slurm_ops::source::Source;
+use std::fmt;
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    InstallPackages(Source),
+    /// Upgrades of the machine leave Slurm alone.
+    HoldPackages,
+    /// So does needrestart.
+    LeaveAlone,
+    ReportVersion(String),
+    PublishPartition(RelationId, Databag),
+    WriteAlarm(String),
+    WriteDropIn(&'static str),
+    /// Writes the key that was read from the secret.
+    WriteAuthKey,
+    WriteOptions(Launch),
+    StartDaemon,
+    /// Jobs go on: only the daemon itself is replaced.
+    RestartDaemon,
+    /// Makes slurmd register again.
+    ReloadDaemon,
+    /// Makes slurmctld save this node, which it else would do only after minutes.
+    MarkJoined,
+    RememberDetection {
+        invocation: String,
+        detected: Node,
+    },
+    SetFeatures(Vec<String>),
+    SetWeight(u64),
+    /// Notes what the node has to get back when it is registered anew.
+    BeginChange(Change),
+    /// Keeps jobs away, unless somebody does already, and marks the record as the old one.
+    CloseNode {
+        drain: bool,
+    },
+    DeleteNode,
+    RestoreNode(Change),
+    /// Gives the record its comment back, and takes our own drain away if there is one.
+    ReopenNode {
+        resume: bool,
+        comment: String,
+    },
+    ForgetChange,
+    OpenPort,
+    StartWaking,
+    StopWaking,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InstallPackages(_) => write!(formatter, "install {}", names::PACKAGES.join(" ")),
+            Self::HoldPackages => write!(formatter, "hold {}", names::PACKAGES.join(" ")),
+            Self::LeaveAlone => write!(formatter, "keep needrestart from {}", names::SERVICE),
+            Self::ReportVersion(version) => write!(formatter, "report version {version}"),
+            Self::PublishPartition(relation, _) => write!(formatter, "publish partition to {relation}"),
+            Self::WriteAlarm(_) => write!(formatter, "write {}", names::ALARM),
+            Self::WriteDropIn(_) => write!(formatter, "write the drop-in of {}", names::SERVICE),
+            Self::WriteAuthKey => write!(formatter, "write the authentication key"),
+            Self::WriteOptions(_) => write!(formatter, "write {}", names::OPTIONS_FILE),
+            Self::StartDaemon => write!(formatter, "start slurmd"),
+            Self::RestartDaemon => write!(formatter, "restart slurmd"),
+            Self::ReloadDaemon => write!(formatter, "reload slurmd"),
+            Self::MarkJoined => write!(formatter, "mark the node as joined"),
+            Self::RememberDetection { .. } => write!(formatter, "remember what slurmd found in this machine"),
+            Self::SetFeatures(features) => write!(formatter, "set the node's features to {}", features.join(",")),
+            Self::SetWeight(weight) => write!(formatter, "set the node's weight to {weight}"),
+            Self::BeginChange(_) => write!(formatter, "note what the node has to get back"),
+            Self::CloseNode { drain: true } => write!(formatter, "drain the node for a new registration"),
+            Self::CloseNode { drain: false } => write!(formatter, "mark the node for a new registration"),
+            Self::DeleteNode => write!(formatter, "delete the node's record"),
+            Self::RestoreNode(_) => write!(formatter, "give the node back what it had"),
+            Self::ReopenNode { .. } => write!(formatter, "open the node again"),
+            Self::ForgetChange => write!(formatter, "end the new registration"),
+            Self::OpenPort => write!(formatter, "open port {}", names::PORT),
+            Self::StartWaking => write!(formatter, "look again soon"),
+            Self::StopWaking => write!(formatter, "look again no more"),
+        }
+    }
+}
