@@ -68,3 +68,14 @@ def test_a_timer_fires_also_while_the_unit_is_in_error(lab):
     assert lab.tool("web/0", "state-get mended").strip() == "yes"
     lab.juju.cli("resolved", "web/0")
     lab.settle(web=1)
+
+
+def test_nobody_waits_for_what_runs_in_the_background(lab):
+    lab.hold("web/0", HELD)
+    lab.juju.config("web", {"word": "z"})
+    eventually(lambda: lab.journal("web/0")[-1], lambda seen: seen == Event("begin", HELD, "-", "-"), "last event", 20)
+    # It cannot begin before the hook ends, and the command returns all the same.
+    lab.juju.cli("exec", "--background", "--unit", "web/0", "--", "state-set later=yes")
+    assert lab.journal("web/0")[-1] == Event("begin", HELD, "-", "-")
+    lab.release("web/0", HELD)
+    eventually(lambda: lab.tool("web/0", "state-get later").strip(), lambda seen: seen == "yes", "what it wrote", 20)

@@ -61,13 +61,7 @@ pub fn run(arguments: &[String]) -> Outcome {
         return unscheduled(&queued);
     }
     if parsed.has("background") {
-        let ids: Vec<String> = tasks.iter().map(|task| task["id"].to_string()).collect();
-        eprintln!("Scheduled operation {operation} with task {}", ids.join(", "));
-        eprintln!("Check operation status with 'juju show-operation {operation}'");
-        for id in ids {
-            eprintln!("Check task status with 'juju show-task {id}'");
-        }
-        return DONE;
+        return scheduled(operation, &tasks);
     }
     let quiet = parsed.has("quiet");
     if !quiet {
@@ -83,6 +77,17 @@ pub fn run(arguments: &[String]) -> Outcome {
     }
     let results = await_tasks(&mut client, &tasks, wait, !quiet).map_err(|refusal| empty_document(&parsed, refusal))?;
     finish(&parsed, &results, true)
+}
+
+/// Nobody waits: where to look later.
+fn scheduled(operation: &Value, tasks: &[Value]) -> Outcome {
+    let ids: Vec<String> = tasks.iter().map(|task| task["id"].to_string()).collect();
+    eprintln!("Scheduled operation {operation} with task {}", ids.join(", "));
+    eprintln!("Check operation status with 'juju show-operation {operation}'");
+    for id in ids {
+        eprintln!("Check task status with 'juju show-task {id}'");
+    }
+    DONE
 }
 
 fn texts(list: &Value) -> impl Iterator<Item = &str> {
@@ -191,6 +196,9 @@ pub fn exec(arguments: &[String]) -> Outcome {
     let tasks: Vec<Value> = queued["tasks"].as_array().cloned().unwrap_or_default();
     if tasks.is_empty() {
         return unscheduled(&queued);
+    }
+    if parsed.has("background") {
+        return scheduled(&queued["operation"], &tasks);
     }
     let results =
         await_tasks(&mut client, &tasks, timeout_millis, false).map_err(|refusal| empty_document(&parsed, refusal))?;
