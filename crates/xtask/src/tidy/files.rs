@@ -1,4 +1,4 @@
-//! Files that must exist, and how every Rust file begins.
+//! Which files the top level has, and how every Rust file begins.
 
 use anyhow::{Context, Result};
 
@@ -22,6 +22,9 @@ const REQUIRED: &[&str] = &[
     "tests",
 ];
 
+/// What it may have beside that and beside dot-files: the last two are made here and belong to no commit.
+const ALLOWED: &[&str] = &["docs", "dist", "target"];
+
 /// A file longer than this does more than one thing.
 const MOST_LINES: usize = 500;
 
@@ -29,6 +32,9 @@ pub(super) fn check() -> Result<Findings> {
     let root = layout::root()?;
     let missing = REQUIRED.iter().filter(|name| !root.join(name).exists());
     let mut findings: Findings = missing.map(|name| format!("{name} is missing at the top level")).collect();
+    for entry in std::fs::read_dir(&root).with_context(|| format!("could not list {}", root.display()))? {
+        findings.extend(stray(&entry?.file_name().to_string_lossy()));
+    }
     for directory in ["charms", "crates"] {
         for path in rust_source::files(&root.join(directory))? {
             let text = std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
@@ -37,6 +43,12 @@ pub(super) fn check() -> Result<Findings> {
         }
     }
     Ok(findings)
+}
+
+/// Complains about a name at the top level that has no place there.
+fn stray(name: &str) -> Option<String> {
+    let expected = name.starts_with('.') || REQUIRED.contains(&name) || ALLOWED.contains(&name);
+    (!expected).then(|| format!("{name} has no place at the top level: it belongs into one of its directories"))
 }
 
 fn complaints(text: &str) -> Vec<String> {
@@ -54,6 +66,14 @@ fn complaints(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_top_level_is_fixed() {
+        for name in ["Cargo.toml", "docs", ".cargo", "target"] {
+            assert_eq!(stray(name), None);
+        }
+        assert!(stray("scripts").is_some_and(|complaint| complaint.starts_with("scripts has no place")));
+    }
 
     #[test]
     fn a_file_begins_with_what_it_is_for() {
