@@ -221,9 +221,7 @@ impl Model {
             .map(|unit| unit.name.clone())
             .collect();
         for name in due {
-            let under = |unit: &&Unit| unit.principal.as_ref() == Some(&name);
-            let subordinates: Vec<UnitName> = self.units.values().filter(under).map(|unit| unit.name.clone()).collect();
-            subordinates.iter().for_each(|subordinate| self.remove_unit_after(subordinate, Some(0)));
+            self.force_subordinates_of(&name);
             self.relations.values_mut().for_each(|relation| relation.leave_scope(&name));
             self.revoke_leadership(&name);
             self.storage.retain(|_, storage| storage.unit != name);
@@ -260,6 +258,13 @@ impl Model {
         self.units.values().filter(removable).map(|unit| unit.name.clone()).collect()
     }
 
+    /// Nobody is left that they could live with.
+    fn force_subordinates_of(&mut self, principal: &UnitName) {
+        let under = |unit: &&Unit| unit.principal.as_ref() == Some(principal);
+        let subordinates: Vec<UnitName> = self.units.values().filter(under).map(|unit| unit.name.clone()).collect();
+        subordinates.iter().for_each(|subordinate| self.remove_unit_after(subordinate, Some(0)));
+    }
+
     fn revoke_leadership(&mut self, name: &UnitName) {
         if let Some(application) = self.applications.get_mut(name.application())
             && application.leader.as_ref() == Some(name)
@@ -270,6 +275,7 @@ impl Model {
 
     fn delete_unit(&mut self, name: &UnitName) -> Option<Gone> {
         let unit = self.units.remove(name)?;
+        self.force_subordinates_of(name);
         let wiped = self.losses.contains("secret-content")
             && self.secrets.values().any(|secret| secret.owner == super::Owner::Unit(name.clone()));
         self.secrets.retain(|_, secret| secret.owner != super::Owner::Unit(name.clone()));

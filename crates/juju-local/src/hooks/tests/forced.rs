@@ -64,3 +64,21 @@ fn a_forced_machine_leaves_its_units_a_minute_in_both_lines() {
         assert!(!world.model.machines.contains_key(&machine), "{release:?}");
     }
 }
+
+#[test]
+fn subordinates_of_a_forced_unit_go_with_it() {
+    for release in [Release::V3, Release::V4] {
+        let mut world = World::related(release, 1);
+        let machine = world.model.units[&unit("client/0")].machine.clone();
+        let follower = world.model.units.get_mut(&unit("server/0")).unwrap();
+        follower.principal = Some(unit("client/0"));
+        follower.machine = machine.clone();
+        world.hold("client/0");
+        world.hold("server/0");
+        world.model.remove_unit(&unit("client/0"), Force::AtOnce);
+        (1..5).for_each(|second| after(&mut world, second * 1000));
+        assert!(world.model.units.is_empty(), "{release:?}");
+        after(&mut world, MINUTE);
+        assert!(!world.model.machines.contains_key(&machine), "{release:?}");
+    }
+}
