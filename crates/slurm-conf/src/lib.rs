@@ -1,34 +1,72 @@
 //! Slurm's configuration files as values: parse, check, edit, render.
 //!
+//! # Files
+//!
 //! [`SlurmConf`] keeps every byte of the file that it read. An edit rewrites its own lines and no others, so comments, order,
 //! letter case and continuation lines of an administrator survive.
 //!
 //! ```
-//! use slurm_conf::{Partition, SlurmConf};
+//! use slurm_conf::{HostName, Partition, SlurmConf};
 //!
 //! let mut conf = SlurmConf::parse("ClusterName=lab # ours\nSlurmctldHost=c1\n")?;
 //! let partition = Partition::from_config("compute", "maxtime=60 state=up")?;
 //! assert!(conf.set_partition(&partition, &partition.nodeset()));
+//! assert!(conf.set_controllers(&[HostName::new("c1")?, HostName::new("c2")?]));
 //! assert_eq!(conf.render(), "\
 //! ClusterName=lab # ours
 //! SlurmctldHost=c1
+//! SlurmctldHost=c2
 //! NodeSet=compute Feature=compute
 //! PartitionName=compute Nodes=compute MaxTime=60 State=UP
 //! ");
+//! assert!(!conf.set_partition(&partition, &partition.nodeset()), "the same again changes nothing");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`GresConf`] and [`CgroupConf`] are the same for the files beside it, [`Parameters`] what an operator adds to them, [`Overlaid`] a
-//! file with such parameters on it that can be taken off again, [`HostList`] many names in one word.
+//! [`GresConf`] and [`CgroupConf`] are the same for the files beside it.
 //!
-//! The installed Slurm is the judge of what is valid. [`SlurmConf::check`] and the tables behind it exist for messages: line, key,
-//! value, what is expected, the nearest known key. A plain key that they do not know is a doubt, never an error.
+//! # Records
 //!
-//! This crate is pure: it opens no file, starts no process, reads no clock. Text that comes from outside passes a checked
-//! constructor ([`PartitionName`], [`HostName`], [`Partition::from_config`] …) before it can reach a line of a file; there is no
-//! way to smuggle a line break, a comment, a second key or a quote through one of them.
+//! [`Partition`], [`NodeSet`], [`Node`] and [`Gres`] are single records. Each is read from an operator's line and rendered; the
+//! first three also have the JSON form in which the databags of the Slurm charms carry them, normalised so that the Python ones
+//! accept it. [`HostList`] is many names in one word, [`Parameters`] what an operator adds to a file, each key on its own.
 //!
-//! It does not follow `Include` lines and does not know whether a plugin exists: only a running Slurm can tell.
+//! ```
+//! use slurm_conf::{HostList, Node, Parameters, SlurmConf};
+//!
+//! let mut node = Node::from_detected("NodeName=n1 CPUs=4 RealMemory=7900\nUpTime=0-00:12:04\n")?;
+//! node.merge(&Node::from_config("RealMemory=7000 Weight=5")?);
+//! assert_eq!(node.render(), "CPUs=4 RealMemory=7000 Weight=5");
+//!
+//! assert_eq!(HostList::compress(["n1", "n2", "n3", "login"])?.to_string(), "login,n[1-3]");
+//!
+//! let parameters = Parameters::parse("KillWait=60\nMaxJobCont=5", &["ClusterName"])?;
+//! let doubts: Vec<String> = parameters.doubts().iter().map(ToString::to_string).collect();
+//! assert!(doubts[0].contains("MaxJobCount"), "{doubts:?}");
+//! let refused = Parameters::parse("clustername=mine", &["ClusterName"]).unwrap_err();
+//! assert!(refused.to_string().contains("clustername"), "{refused}");
+//!
+//! let mut conf = SlurmConf::new();
+//! conf.merge(&parameters);
+//! assert_eq!(conf.get("killwait"), Some("60"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Who judges
+//!
+//! The installed Slurm does. [`SlurmConf::check`] and the tables behind it exist for messages: line, key, value, what is expected,
+//! the nearest known key. A key that they do not know is a doubt, never an error, since a newer Slurm may know it: it is taken as
+//! text, carried and written, and [`Partition::unknown`] has a hint for the case that Slurm refuses it too. Values are refused where
+//! Slurm 24.11 and 26.05 were seen to refuse them; tests/verdicts/table.jsonl has what they said to each.
+//!
+//! # What it refuses to do
+//!
+//! * It opens no file, starts no process, reads no clock, and does not follow `Include` lines.
+//! * It lets nothing from outside leave its place. Text passes a checked constructor ([`PartitionName`], [`HostName`],
+//!   [`Partition::from_config`] …) before it can reach a line of a file; there is no way to smuggle a line break, a comment, a second
+//!   key, another record or a quote through one of them.
+//! * It does not panic on input, and no short text becomes more names than memory holds.
+//! * It does not know whether a plugin, a group or a device exists: only the machine can tell.
 
 mod address;
 mod cgroup;
@@ -64,7 +102,7 @@ pub use hostlist::{HostList, MOST_HOSTS};
 pub use name::{ClusterName, HostName, NodeName, PartitionName};
 pub use node::Node;
 pub use nodeset::NodeSet;
-pub use overlay::Overlaid;
+pub use overlay::{LineKind, Overlaid};
 pub use parameters::{Doubt, ParameterError, Parameters};
 pub use partition::Partition;
 pub use partition_option::{OptionKind, OptionValue, PartitionOption};

@@ -38,7 +38,34 @@ pub struct Overlaid {
     pub parameters: Vec<(String, String)>,
 }
 
+/// Which part of a file a line belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineKind {
+    /// The file itself.
+    Below,
+    /// The marked block of parameters, with its marks.
+    Parameter,
+    /// A line that a parameter outweighs.
+    Outweighed,
+}
+
 impl Overlaid {
+    /// Tells of every line of a file which part it belongs to, in order.
+    pub fn lines(text: &str) -> Vec<(LineKind, &str)> {
+        let mut inside = false;
+        let kind = |line: &str| {
+            let mark = line.trim_end_matches('\r');
+            inside = (inside && mark != END) || mark == BEGIN;
+            match () {
+                () if inside || mark == END => LineKind::Parameter,
+                () if line.starts_with(ASIDE) => LineKind::Outweighed,
+                () => LineKind::Below,
+            }
+        };
+        let kinds: Vec<LineKind> = text.lines().map(kind).collect();
+        kinds.into_iter().zip(text.lines()).collect()
+    }
+
     /// Takes the parameters off a file. A block without its end, or an end alone, is not one of ours any more: its lines stay.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -141,6 +168,15 @@ mod tests {
         there_and_back("PartitionName=p Nodes=ALL\n", &[("KillWait", "1")]);
         // A line that sets something else as well cannot go; the block stands behind it, so it has the last word.
         there_and_back("KillWait=3 MinJobAge=4\nA=1\nPartitionName=p KillWait=9\n", &[("KillWait", "1")]);
+    }
+
+    #[test]
+    fn every_line_tells_where_it_belongs() {
+        let conf = SlurmConf::parse("A=1\nKillWait=3\nPartitionName=p\n").unwrap();
+        let text = Overlaid::render(&conf, &pairs(&[("KillWait", "1")]));
+        let kinds: Vec<LineKind> = Overlaid::lines(&text).into_iter().map(|(kind, _)| kind).collect();
+        use LineKind::{Below, Outweighed, Parameter};
+        assert_eq!(kinds, [Below, Outweighed, Parameter, Parameter, Parameter, Below]);
     }
 
     #[test]

@@ -4,10 +4,38 @@
 //! ignored, a known key with unfit content is an error that names the key, and "nothing there yet" is `None`. Whatever comes out
 //! of `decode` has passed the checked constructors of `slurm-conf`.
 //!
-//! Writers write every key of the current generation of the Python charms, and the names of the written specification beside
-//! them. Readers also accept the generation before. The older one that put the key itself in the bag is refused by name.
+//! | bag | written by |
+//! | --- | --- |
+//! | [`ControllerData`] | the leader of slurmctld, for an application of compute nodes |
+//! | [`ComputeData`] | the leader of slurmd, for the controller |
+//! | [`PeerApp`], [`PeerUnit`] | the leader of slurmctld and each of its units, for each other |
+//! | [`MountRequest`], [`MountState`] | the leader of slurmctld, and the file system client beside it |
 //!
-//! `receive` does the same with the sender's name in the error and the generation of the remote in the result:
+//! # Writing
+//!
+//! Writers write every key of the current generation of the Python charms, and the names of the written specification beside
+//! them, so that either generation reads us.
+//!
+//! ```
+//! use slurm_interface::{ControllerData, SecretUri};
+//!
+//! let data = ControllerData {
+//!     auth_secret: SecretUri::new("secret:d3k2v5nmp25c762q3bvg").expect("an address"),
+//!     controllers: vec!["c1:6817".parse()?, "c2".parse()?],
+//!     slurm_version: Some("24.11.5".to_owned()),
+//! };
+//! let bag = data.encode();
+//! assert_eq!(bag["controllers"], r#"["c1:6817", "c2:6817"]"#);
+//! assert_eq!(bag["auth_secret_id"], bag["auth_key_id"]);
+//! assert_eq!(bag["auth_key"], r#""""#, "no key is ever in a bag");
+//! assert_eq!(ControllerData::decode(&bag)?, Some(data));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Reading
+//!
+//! Readers also accept the generation before. The older one that put the key itself in the bag is refused by name. `receive` does
+//! the same as `decode` with the sender's name in the error and the generation of the remote in the result:
 //!
 //! ```
 //! use slurm_interface::{ComputeData, Databag, Generation};
@@ -23,7 +51,14 @@
 //! # Ok::<(), slurm_interface::BagError>(())
 //! ```
 //!
-//! This crate calls no hook tool and knows no relation ids. The contracts are in `interfaces/`.
+//! # What it refuses to do
+//!
+//! * It calls no hook tool, knows no relation ids, and touches no file, process or clock.
+//! * It never holds a key: only the address of the secret, and an error about one does not repeat what was found.
+//! * It makes nothing of a bag that it does not understand. That costs the sender its place and nobody else.
+//! * It lets no name, host, path or option of a remote through that could leave its place in a file or on a command line.
+//!
+//! The contracts are in `interfaces/`: who writes which key and when, a JSON schema, and examples that tests hold against both.
 
 mod compute;
 mod controller;
