@@ -76,6 +76,7 @@ fn all(lab: &Lab<'_>, tool: &str) -> Result<Vec<Figures>> {
     let settled = [("ops hello-world", "hello/0"), ("slurmctld", "slurmctld/0"), ("slurmd", "compute/0")];
     for (_, unit) in settled {
         lab.juju(&["scp", tool, &format!("{unit}:{IN_MACHINE}")])?;
+        lab.juju(&["exec", "--unit", unit, &format!("chmod 755 {IN_MACHINE}")])?;
         // The first time Juju is asked, and Python compiles.
         update_status(lab, unit, "time", 3)?;
     }

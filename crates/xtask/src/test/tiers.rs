@@ -38,7 +38,7 @@ pub(super) struct Extent {
 
 pub(super) fn run(tier: Tier, extent: Extent, rest: &[String], machines: &mut Machines) -> Result<Outcome> {
     match tier {
-        Tier::Unit => cargo_test(&["--workspace", "--lib", "--bins"], rest),
+        Tier::Unit => unit(rest),
         Tier::Process => process(rest),
         Tier::Fuzz => fuzz::run(rest),
         Tier::JujuLocal => juju_local(extent, rest, machines),
@@ -48,6 +48,15 @@ pub(super) fn run(tier: Tier, extent: Extent, rest: &[String], machines: &mut Ma
         }
         Tier::Conformance => conformance(rest, machines),
     }
+}
+
+/// Tests beside the code, and the examples in the documents of the libraries.
+fn unit(rest: &[String]) -> Result<Outcome> {
+    let mut outcome = cargo_test(&["--workspace", "--lib", "--bins"], rest)?;
+    let examples = cargo_test(&["--workspace", "--doc"], rest)?;
+    outcome.counts += examples.counts;
+    outcome.succeeded &= examples.succeeded;
+    Ok(outcome)
 }
 
 fn juju_local(extent: Extent, rest: &[String], machines: &mut Machines) -> Result<Outcome> {
