@@ -1,5 +1,6 @@
 //! An action as a value: what it is asked, what it answers, and how it says no.
 
+use crate::tools::ToolError;
 use std::error::Error;
 
 /// An action of a charm: parameters decoded into a struct, and an answer.
@@ -36,6 +37,12 @@ pub enum ActionFailure {
     Refused(String),
     /// The machine or Juju failed.
     Broken(Box<dyn Error>),
+}
+
+impl From<ToolError> for ActionFailure {
+    fn from(error: ToolError) -> Self {
+        Self::broken(error)
+    }
 }
 
 impl ActionFailure {

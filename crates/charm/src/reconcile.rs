@@ -24,6 +24,24 @@ pub enum Next {
     LookAgain,
 }
 
+impl<Step> Plan<Step> {
+    /// Returns a plan that also keeps the timer which calls this charm again: set while something is awaited, ended when nothing is.
+    ///
+    /// Its steps come when nothing else is left to do, so that a round ends with the world as the timer should find it. `waking` tells
+    /// whether the timer is set now.
+    #[must_use]
+    pub fn keeping_timer(mut steps: Vec<Step>, next: Next, waking: bool, set: Step, end: Step) -> Self {
+        if steps.is_empty() {
+            match (next, waking) {
+                (Next::LookAgain, false) => steps.push(set),
+                (Next::Settled, true) => steps.push(end),
+                (Next::LookAgain, true) | (Next::Settled, false) => {}
+            }
+        }
+        Self { steps, next }
+    }
+}
+
 /// A charm's own observe, plan, apply and status.
 pub trait Reconciler {
     type Observed;
@@ -77,8 +95,9 @@ pub enum ReconcileError<E: Error + 'static> {
     },
 }
 
-/// A chain of facts that only show one after another is shorter than this in every charm here.
-pub const MAX_ROUNDS: usize = 16;
+/// A chain of facts that only show one after another is shorter than this in every charm here. The longest is that of a
+/// controller that finds out which of several changes its daemon refuses: two rounds for each.
+pub const MAX_ROUNDS: usize = 48;
 
 /// Brings a unit as far as it can be brought now, publishes what its steps wrote for Juju, reports its status, and returns the names of the steps taken.
 pub fn reconcile<R: Reconciler>(

@@ -109,3 +109,14 @@ fn a_failing_step_is_named_and_ends_the_rounds() {
     assert_eq!(crate::log::chain(&outcome.unwrap_err()), "could not count to 1: no power");
     assert!(calls.is_empty());
 }
+
+#[test]
+fn the_timer_is_kept_when_nothing_else_is_to_do() {
+    let plan =
+        |steps: &[&'static str], next, waking| Plan::keeping_timer(steps.to_vec(), next, waking, "set", "end").steps;
+    assert_eq!(plan(&["work"], Next::LookAgain, false), ["work"]);
+    assert_eq!(plan(&[], Next::LookAgain, false), ["set"]);
+    assert_eq!(plan(&[], Next::LookAgain, true), [""; 0]);
+    assert_eq!(plan(&[], Next::Settled, true), ["end"]);
+    assert_eq!(plan(&[], Next::Settled, false), [""; 0]);
+}
