@@ -1,48 +1,119 @@
-//! Requests of the operator to a controller.
+//! Requests of the operator to a controller: who answers which, and what all of them have in common.
+
+mod config;
+mod explain;
+mod jobs;
+mod nodes;
+mod smoke;
 
 use crate::names;
-use charm::{Action, ActionFailure, ActionName, ActionResults, Tools};
+use charm::{ActionFailure, ActionName, ActionResults, Context, Tools};
 use slurm_conf::HostList;
+use slurm_interface::PeerUnit;
 use slurm_ops::scontrol::ScontrolError;
-use slurm_ops::{Machine, scontrol};
+use slurm_ops::{Machine, systemd};
 
 /// Answers an action.
-pub fn act(action: &ActionName, tools: &Tools, machine: &Machine) -> Result<ActionResults, ActionFailure> {
+pub fn act(
+    action: &ActionName,
+    ctx: &Context,
+    tools: &Tools,
+    machine: &Machine,
+) -> Result<ActionResults, ActionFailure> {
+    let daemon = || require_daemon(ctx, tools, machine);
     match action.as_str() {
-        Resume::NAME => {
-            let request: Resume = tools.action_get()?;
-            resume(&request, machine)
-        }
+        names::ACTION_RESUME => nodes::resume(&tools.action_get()?, daemon, machine),
+        names::ACTION_DRAIN => nodes::drain(&tools.action_get()?, daemon, machine),
+        names::ACTION_SET_NODE_STATE => nodes::set_state(&tools.action_get()?, daemon, tools, machine),
+        names::ACTION_SHOW_NODES => nodes::show(&tools.action_get()?, daemon, machine),
+        names::ACTION_SHOW_CONFIG => config::show(ctx, tools, machine),
+        names::ACTION_DESTROY_JOBS => jobs::destroy(&tools.action_get()?, daemon, machine),
+        names::ACTION_SMOKE_TEST => smoke::test(&tools.action_get()?, daemon, machine),
+        names::ACTION_EXPLAIN => explain::explain(&tools.action_get()?, daemon, machine),
         other => Err(ActionFailure::refused(format!("this charm has no action {other}"))),
     }
 }
 
-/// Puts nodes back into service.
-#[derive(Debug, serde::Deserialize)]
-struct Resume {
-    /// One node, or several in Slurm's notation.
-    nodename: String,
-}
-
-impl Action for Resume {
-    const NAME: &'static str = names::ACTION_RESUME;
-}
-
-fn resume(request: &Resume, machine: &Machine) -> Result<ActionResults, ActionFailure> {
-    let nodes = match request.nodename.trim().parse::<HostList>() {
-        Ok(nodes) if !nodes.is_empty() => nodes,
-        _ => {
-            let expected = "expected names as in `compute-0` or `compute-[0-3],gpu-1`";
-            let found: String = request.nodename.escape_debug().take(200).collect();
-            return Err(ActionFailure::refused(format!("nodename `{found}`: {expected}")));
-        }
+/// Refuses on a unit whose slurmctld does not run, and names one that has it.
+fn require_daemon(ctx: &Context, tools: &Tools, machine: &Machine) -> Result<(), ActionFailure> {
+    let state = systemd::state(machine, names::SERVICE).map_err(ActionFailure::broken)?;
+    if state.is_active() {
+        return Ok(());
+    }
+    let others = controllers(ctx, tools)?;
+    let go = match others.as_slice() {
+        [] => "see its status".to_owned(),
+        others => format!("run this action on {}", others.join(" or ")),
     };
-    match scontrol::resume_nodes(machine, &nodes) {
-        // A node that is in service already is what was wanted.
-        Ok(_) => Ok(ActionResults::default().with("status", "resuming").with("nodes", nodes.to_string())),
-        Err(ScontrolError::Refused { reason, .. }) => {
-            Err(ActionFailure::refused(format!("Error resuming {nodes}: {reason}")))
+    Err(ActionFailure::refused(format!("slurmctld does not run on {}: {go}", ctx.unit)))
+}
+
+/// Returns the other units that have said where their slurmctld is.
+fn controllers(ctx: &Context, tools: &Tools) -> Result<Vec<String>, ActionFailure> {
+    let endpoint = names::ENDPOINT_PEER.parse().expect("invariant: our own endpoints have proper names");
+    let mut found = Vec::new();
+    for relation in tools.relation_ids(&endpoint)? {
+        for unit in tools.relation_list(&relation)?.into_iter().filter(|unit| *unit != ctx.unit) {
+            let bag = tools.relation_get_remote_unit(&relation, &unit)?.unwrap_or_default();
+            if PeerUnit::decode(&bag).is_ok_and(|bag| bag.is_some()) {
+                found.push(unit.to_string());
+            }
         }
-        Err(error @ ScontrolError::Unreachable { .. }) => Err(ActionFailure::broken(error)),
+    }
+    Ok(found)
+}
+
+/// The most of a foreign text that an answer repeats.
+const SHOWN: usize = 200;
+
+fn shown(text: &str) -> String {
+    text.chars().flat_map(char::escape_debug).take(SHOWN).collect()
+}
+
+/// Reads a list of nodes in Slurm's notation. An empty one is none.
+fn host_list(parameter: &str, text: &str) -> Result<Option<HostList>, ActionFailure> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match text.parse::<HostList>() {
+        Ok(nodes) if !nodes.is_empty() => Ok(Some(nodes)),
+        _ => Err(ActionFailure::refused(format!(
+            "parameter `{parameter}`: `{}`: expected names as in `compute-0` or `compute-[0-3],gpu-1`",
+            shown(text)
+        ))),
     }
 }
+
+fn needed_host_list(parameter: &str, text: &str) -> Result<HostList, ActionFailure> {
+    let missing = || {
+        ActionFailure::refused(format!("parameter `{parameter}`: expected names as in `compute-0` or `compute-[0-3]`"))
+    };
+    host_list(parameter, text)?.ok_or_else(missing)
+}
+
+/// Checks a text that goes into Slurm's tables: one printable line of a decent length.
+fn reason(text: &str) -> Result<&str, ActionFailure> {
+    const LONGEST: usize = 200;
+    let text = text.trim();
+    let refused = |what: &str| Err(ActionFailure::refused(format!("parameter `reason`: `{}`: {what}", shown(text))));
+    if text.chars().any(char::is_control) {
+        return refused("expected one line of printable text");
+    }
+    if text.chars().count() > LONGEST {
+        return refused("expected at most 200 characters");
+    }
+    Ok(text)
+}
+
+/// What Slurm says no to is the operator's to hear; that nobody could be asked is a failure.
+fn told(error: ScontrolError, said: impl FnOnce(&str) -> String) -> ActionFailure {
+    match error {
+        ScontrolError::Refused { reason, .. } => ActionFailure::refused(said(&reason)),
+        error @ ScontrolError::Unreachable { .. } => ActionFailure::refused(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+#[path = "actions/tests.rs"]
+mod tests;

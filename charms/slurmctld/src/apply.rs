@@ -1,76 +1,91 @@
 //! Makes one change. Nothing is decided here: what a step says is done, and what comes of it is seen at the next look.
 
 mod configuration;
+mod keys;
 
 use crate::error::Error;
 use crate::names;
 use crate::observe::Memory;
 use crate::plan::Step;
-use charm::tools::{Grantee, Port, SecretAnswer, SecretContent};
+use charm::tools::{Grantee, Port};
 use charm::{Context, Tools, Wake};
 use slurm_ops::files::Access;
-use slurm_ops::keys::{AuthKey, JwtKey, KeySet};
+use slurm_ops::source::Source;
 use slurm_ops::timer::TransientTimer;
-use slurm_ops::{Machine, files, keys, packages, scontrol, systemd, timer};
+use slurm_ops::{Machine, files, needrestart, packages, scontrol, sentinel, systemd, timer};
 use std::time::{Duration, Instant};
 
 /// Makes the change that `step` describes.
 pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memory, step: &Step) -> Result<(), Error> {
     match step {
-        Step::InstallPackages => {
-            packages::ensure_installed(machine, &names::PACKAGES, &names::PACKAGED_SERVICES)?;
+        Step::InstallPackages(source) => install(machine, memory, source)?,
+        Step::HoldPackages => {
+            packages::ensure_held(machine, &names::PACKAGES)?;
+        }
+        Step::LeaveAlone => {
+            needrestart::ensure_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?;
         }
         Step::ReportVersion(version) => {
             tools.application_version_set(version)?;
             let note = ctx.charm_dir.join(names::REPORTED_VERSION);
             files::replace(machine, note, version.as_bytes(), &Access::own(0o644))?;
         }
-        Step::PrepareStateDirectory => {
+        Step::PrepareState(note) => {
             files::ensure_directory(machine, names::CHECKPOINT_DIRECTORY, &Access::slurm(0o755))?;
             files::ensure_directory(machine, names::STATE_DIRECTORY, &Access::slurm(0o700))?;
+            sentinel::write_once(machine, names::STATE_DIRECTORY, note)?;
         }
-        Step::MakeAuthKey => {
-            keys::ensure_auth_keys(machine, &KeySet::of(AuthKey::generate()?), names::SLURM_USER)?;
-        }
-        Step::RestoreAuthKey => restore_auth_key(tools, machine)?,
-        Step::MakeJwtKey => {
-            keys::ensure_jwt_key(machine, &JwtKey::generate()?, names::SLURM_USER)?;
-        }
-        Step::WriteCgroupConf(text) => {
-            files::replace(machine, names::CGROUP_CONF, text.as_bytes(), &Access::slurm(0o644))?;
-        }
+        Step::MakeAuthKey => keys::make_auth_key(machine)?,
+        Step::RestoreAuthKey => keys::restore_auth_key(tools, machine)?,
+        Step::MakeJwtKey => keys::make_jwt_key(machine)?,
+        Step::RestoreJwtKey => keys::restore_jwt_key(tools, machine)?,
         Step::WriteDropIn(text) => {
             if !systemd::ensure_drop_in(machine, names::SERVICE, names::DROP_IN, text)? {
                 // The file is right, so what is missing is that systemd reads it.
                 systemd::daemon_reload(machine)?;
             }
         }
-        Step::OfferConfiguration(text) => configuration::offer(machine, text)?,
-        Step::RestoreConfiguration(refused) => configuration::restore(machine, refused)?,
+        Step::WriteFailureService(text) => {
+            systemd::ensure_unit_file(machine, names::FAILURE_SERVICE, text)?;
+        }
+        Step::OfferConfiguration { files, version, suspects } => {
+            configuration::offer(machine, files, version, suspects)?;
+        }
+        Step::RestoreConfiguration { refused, suspects, back } => {
+            memory.tried.taken_back = configuration::taken_by_hand(suspects, &refused.reason);
+            configuration::restore(machine, refused, suspects, back)?;
+        }
+        Step::Blame(suspect, reason) => configuration::blame(machine, suspect, reason)?,
         Step::StartDaemon => {
             memory.tried.start = true;
             start(machine)?;
         }
-        Step::Reconfigure => memory.tried.reconfigure = configuration::reconfigure(machine)?,
+        Step::Reconfigure { version, suspects, back } => {
+            configuration::reconfigure(machine, &mut memory.tried, version, suspects, back)?;
+        }
         Step::SavePartitions(partition) => {
             memory.tried.save = true;
             configuration::save_partitions(machine, partition);
         }
         Step::OpenPort => tools.open_port(Port::tcp(names::PORT)),
-        Step::AddSecret => {
-            add_secret(tools, machine)?;
-            memory.secret_made = true;
+        Step::AddSecret(label) => {
+            keys::add_secret(tools, machine, label)?;
+            memory.secrets_made.insert(label);
+        }
+        Step::RefillSecret(label) => {
+            keys::refill_secret(tools, machine, label)?;
+            memory.tried.refilled.insert(label);
         }
         Step::GrantSecret(relation) => {
             // Only the leader plans this, and it has just seen the secret.
-            if let Some(info) = tools.secret_info_get(names::SECRET_LABEL)? {
+            if let Some(info) = tools.secret_info_get(names::AUTH_SECRET)? {
                 tools.secret_grant(&info.id, relation, Grantee::Application);
             }
             memory.granted.insert(relation.clone());
         }
-        Step::PublishPeerApp(relation, bag) | Step::PublishController(relation, bag) => {
-            tools.relation_set_app(relation, bag);
-        }
+        Step::PublishPeerApp(relation, bag)
+        | Step::PublishController(relation, bag)
+        | Step::RequestMount(relation, bag) => tools.relation_set_app(relation, bag),
         Step::PublishPeerUnit(relation, bag) => tools.relation_set_unit(relation, bag),
         Step::StartWaking => {
             timer::ensure_set(machine, &waking(Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN)))?;
@@ -82,23 +97,19 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
     Ok(())
 }
 
-fn add_secret(tools: &Tools, machine: &Machine) -> Result<(), Error> {
-    let keys = keys::read_auth_keys(machine)?;
-    let Some(key) = keys.as_ref().and_then(|keys| keys.keys().first()) else {
-        return Err(Error::KeyLost { label: names::SECRET_LABEL });
-    };
-    let content = SecretContent::default().with(names::SECRET_KEY, key.expose()).with(names::SECRET_KEY_ID, key.id());
-    tools.secret_add(names::SECRET_LABEL, names::SECRET_DESCRIPTION, &content)?;
-    Ok(())
-}
-
-fn restore_auth_key(tools: &Tools, machine: &Machine) -> Result<(), Error> {
-    let lost = || Error::KeyLost { label: names::SECRET_LABEL };
-    let SecretAnswer::Content(content) = tools.secret_get_label(names::SECRET_LABEL)? else { return Err(lost()) };
-    let parts = content.get(names::SECRET_KEY_ID).zip(content.get(names::SECRET_KEY));
-    let (id, key) = parts.ok_or_else(lost)?;
-    keys::ensure_auth_keys(machine, &KeySet::of(AuthKey::new(id, key)?), names::SLURM_USER)?;
-    Ok(())
+/// Installs. A source of the operator's that does not work is told in the status; the distribution's archive has to work.
+fn install(machine: &Machine, memory: &mut Memory, source: &Source) -> Result<(), Error> {
+    let installed =
+        packages::ensure_installed_from(machine, source, &names::PACKAGES, &names::PACKAGED_SERVICES).map(drop);
+    match installed {
+        Err(error) if *source != Source::Archive => {
+            let why = charm::log::chain(&error);
+            tracing::warn!("could not install from the source of the operator: {why}");
+            memory.tried.install = Some(why);
+            Ok(())
+        }
+        other => Ok(other?),
+    }
 }
 
 /// slurmctld says that it is ready before it serves; the rest is a matter of moments.
@@ -116,7 +127,7 @@ fn start(machine: &Machine) -> Result<(), Error> {
         let unit = systemd::state(machine, names::SERVICE)?;
         let answers = unit.is_active()
             && scontrol::ping(machine).is_ok_and(|answers| answers.iter().any(|controller| controller.responding));
-        if answers || unit.active == "failed" {
+        if answers || unit.active == "failed" || unit.sub == "auto-restart" {
             break;
         }
         std::thread::sleep(PAUSE);

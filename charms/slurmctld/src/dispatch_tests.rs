@@ -96,8 +96,10 @@ fn deploy_integrate_settle_and_then_rest() {
     assert!(cluster.conf().contains("PartitionName=compute Nodes=compute"), "{}", cluster.conf());
     let published = cluster.model.app_bag(&relation, &cluster.app);
     assert!(published["controllers"].contains(":6817"), "{published:?}");
-    assert_eq!(cluster.model.grants(&cluster.app, names::SECRET_LABEL), [relation.number()]);
+    assert_eq!(cluster.model.grants(&cluster.app, names::AUTH_SECRET), [relation.number()]);
     assert_eq!(cluster.model.ports(&cluster.unit), ["6817/tcp"]);
+    // Whether the grant took is looked at once more, and then nothing is awaited.
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
     cluster.machine.take_calls();
     for _ in 0..5 {
         let done = cluster.hook(&Hook::named("update-status"));
@@ -110,7 +112,7 @@ fn deploy_integrate_settle_and_then_rest() {
 fn no_key_leaves_but_in_a_secret_and_a_private_file() {
     let cluster = Cluster::deployed();
     let (relation, _) = cluster.integrate("compute");
-    let key = cluster.model.secret(&cluster.app, names::SECRET_LABEL).unwrap()[names::SECRET_KEY].clone();
+    let key = cluster.model.secret(&cluster.app, names::AUTH_SECRET).unwrap()[names::SECRET_KEY].clone();
     let done = cluster.hook(&Hook::named("update-status"));
     let seen =
         format!("{:?}{:?}{:?}", cluster.model.app_bag(&relation, &cluster.app), done, cluster.machine.take_calls());
@@ -124,12 +126,13 @@ fn a_dispatch_that_fails_publishes_nothing_and_the_next_makes_up_for_it() {
     let compute = cluster.model.deploy("compute", SLURMD).unwrap();
     let (relation, _) = cluster.model.integrate((&cluster.app, "slurmd"), (&compute, "slurmctld")).unwrap();
     cluster.model.play(&compute, &relation, &partition("compute")).unwrap();
-    // A record that this charm did not write is a failure of the machine.
-    cluster.machine.write(names::REFUSED_CONF, "not ours");
+    // A directory in the place of a file is a failure of the machine.
+    let path = cluster.machine.machine().path(names::REFUSALS);
+    std::fs::create_dir(&path).unwrap();
     let done = cluster.dispatch(&Hook::app_changed(&relation, &compute));
     assert!(!done.succeeded && done.writes().is_empty(), "{done:#?}");
     assert!(cluster.model.app_bag(&relation, &cluster.app).is_empty());
-    std::fs::remove_file(cluster.machine.machine().path(names::REFUSED_CONF)).unwrap();
+    std::fs::remove_dir(path).unwrap();
     cluster.hook(&Hook::app_changed(&relation, &compute));
     assert!(!cluster.model.app_bag(&relation, &cluster.app).is_empty());
 }
@@ -195,7 +198,7 @@ fn always_ends_the_same(harm: impl Fn(&Cluster, usize), spared: impl Fn(&Cluster
         }
         assert_eq!((&conf_after, &keys_after), (&conf, &keys), "failure {at}");
         assert_eq!(cluster.model.status(&cluster.unit), calm.model.status(&calm.unit), "failure {at}");
-        assert_eq!(cluster.model.grants(&cluster.app, names::SECRET_LABEL).len(), 1, "failure {at}");
+        assert_eq!(cluster.model.grants(&cluster.app, names::AUTH_SECRET).len(), 1, "failure {at}");
         let done = cluster.hook(&Hook::named("update-status"));
         assert!(done.writes().is_empty(), "failure {at}: {done:#?}");
     }

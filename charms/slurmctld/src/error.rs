@@ -27,12 +27,6 @@ pub enum Error {
     Package(#[from] PackageError),
     #[error("the kernel gave no random bytes: {0}")]
     Random(getrandom::Error),
-    #[error("{path} is not what this charm wrote")]
-    Record {
-        path: &'static str,
-        #[source]
-        source: serde_json::Error,
-    },
     #[error("the secret {label} cannot be read, and no key is left on this machine")]
     KeyLost { label: &'static str },
 }

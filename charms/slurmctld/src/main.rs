@@ -2,6 +2,7 @@
 
 mod actions;
 mod apply;
+mod configuration;
 #[cfg(test)]
 mod dispatch_tests;
 mod error;
@@ -66,7 +67,7 @@ impl Charm for Slurmctld {
     }
 
     fn act(&mut self, action: &ActionName) -> Result<ActionResults, ActionFailure> {
-        actions::act(action, &self.tools, &self.machine)
+        actions::act(action, &self.ctx, &self.tools, &self.machine)
     }
 }
 

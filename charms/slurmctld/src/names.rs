@@ -5,13 +5,27 @@
 pub const ENDPOINT_SLURMD: &str = "slurmd";
 /// The other units of this application.
 pub const ENDPOINT_PEER: &str = "slurmctld-peer";
+/// A file system client on the same machine.
+pub const ENDPOINT_MOUNT: &str = "mount";
 
 pub const OPTION_CLUSTER_NAME: &str = "cluster-name";
 pub const OPTION_DEFAULT_PARTITION: &str = "default-partition";
+pub const OPTION_PARAMETERS: &str = "slurm-conf-parameters";
+pub const OPTION_CGROUP_PARAMETERS: &str = "cgroup-parameters";
+pub const OPTION_PROCESS_TRACKING: &str = "process-tracking";
+pub const OPTION_NETWORK_STATE: &str = "use-network-state";
+pub const OPTION_SOURCE: &str = "slurm-source";
 
 pub const ACTION_RESUME: &str = "resume";
+pub const ACTION_DRAIN: &str = "drain";
+pub const ACTION_SET_NODE_STATE: &str = "set-node-state";
+pub const ACTION_SHOW_CONFIG: &str = "show-current-config";
+pub const ACTION_SHOW_NODES: &str = "show-nodes";
+pub const ACTION_DESTROY_JOBS: &str = "destroy-jobs";
+pub const ACTION_SMOKE_TEST: &str = "smoke-test";
+pub const ACTION_EXPLAIN: &str = "explain";
 
-/// The event that this charm's own timer sends.
+/// The event that this charm's own timer sends, and systemd when slurmctld has failed for good.
 pub const EVENT_LOOK_AGAIN: &str = "look-again";
 
 /// What is installed. The first one's version is the workload's version.
@@ -22,28 +36,36 @@ pub const SERVICE: &str = "slurmctld.service";
 pub const PACKAGED_SERVICES: [&str; 2] = [SERVICE, "munge.service"];
 /// The name of our drop-in for that unit, without its suffix.
 pub const DROP_IN: &str = "10-charm";
+/// The service that tells this charm when slurmctld has failed for good.
+pub const FAILURE_SERVICE: &str = "slurmctld-charm-failed.service";
+/// The name of our file for needrestart, without its suffix.
+pub const NEEDRESTART: &str = "slurmctld-charm";
 /// Where slurmctld listens.
 pub const PORT: u16 = 6817;
 
 pub const SLURM_USER: &str = "slurm";
 pub const SLURM_CONF: &str = "/etc/slurm/slurm.conf";
+pub const CGROUP_CONF: &str = "/etc/slurm/cgroup.conf";
+pub const GRES_CONF: &str = "/etc/slurm/gres.conf";
 /// A configuration on its way to Slurm's parser.
 pub const CANDIDATE_CONF: &str = "/etc/slurm/slurm.conf.candidate";
-/// The last configuration that slurmctld is known to have accepted.
-pub const ACCEPTED_CONF: &str = "/etc/slurm/slurm.conf.accepted";
-/// The last configuration that slurmctld refused, and why.
-pub const REFUSED_CONF: &str = "/etc/slurm/slurm.conf.refused";
-pub const CGROUP_CONF: &str = "/etc/slurm/cgroup.conf";
-/// What a shared file system is mounted on in a cluster with several controllers.
+/// Behind the name of a file: the last content that slurmctld is known to have accepted.
+pub const ACCEPTED: &str = ".accepted";
+/// What slurmctld refused, and why.
+pub const REFUSALS: &str = "/etc/slurm/refused.json";
+/// What a shared file system is mounted on in a cluster that keeps its state on the network.
 pub const CHECKPOINT_DIRECTORY: &str = "/var/lib/slurm/checkpoint";
 pub const STATE_DIRECTORY: &str = "/var/lib/slurm/checkpoint/state";
 /// Where slurmctld keeps partitions between its lives.
 pub const PARTITION_STATE: &str = "/var/lib/slurm/checkpoint/state/part_state";
 
 /// The secret that compute units read, by its owner and by its readers.
-pub const SECRET_LABEL: &str = "slurm-auth-key";
-pub const SECRET_DESCRIPTION: &str = "key of Slurm's own authentication between the machines of this cluster";
-/// The content of that secret.
+pub const AUTH_SECRET: &str = "slurm-auth-key";
+pub const AUTH_SECRET_DESCRIPTION: &str = "key of Slurm's own authentication between the machines of this cluster";
+/// The secret with the key that signs tokens for users.
+pub const JWT_SECRET: &str = "slurm-jwt-key";
+pub const JWT_SECRET_DESCRIPTION: &str = "key that signs the tokens of this cluster's users";
+/// The content of these secrets; the second one is in the first only.
 pub const SECRET_KEY: &str = "key";
 pub const SECRET_KEY_ID: &str = "keyid";
 
@@ -55,16 +77,20 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn declared(path: &[&str]) -> BTreeSet<String> {
+    fn value(path: &[&str]) -> Option<serde_yaml::Value> {
         let text = include_str!("../charmcraft.yaml");
-        let mut value: &serde_yaml::Value = &serde_yaml::from_str(text).unwrap();
+        let mut value: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
         for key in path {
-            match value.get(key) {
-                Some(inner) => value = inner,
-                None => return BTreeSet::new(),
-            }
+            value = value.get(key)?.clone();
         }
-        value.as_mapping().unwrap().keys().map(|key| key.as_str().unwrap().to_owned()).collect()
+        Some(value)
+    }
+
+    fn declared(path: &[&str]) -> BTreeSet<String> {
+        let keys = |value: serde_yaml::Value| -> BTreeSet<String> {
+            value.as_mapping().unwrap().keys().map(|key| key.as_str().unwrap().to_owned()).collect()
+        };
+        value(path).map(keys).unwrap_or_default()
     }
 
     fn names(names: &[&str]) -> BTreeSet<String> {
@@ -73,11 +99,35 @@ mod tests {
 
     #[test]
     fn code_and_metadata_agree() {
-        assert_eq!(declared(&["provides"]), names(&[]));
+        assert_eq!(declared(&["provides"]), names(&[ENDPOINT_MOUNT]));
         assert_eq!(declared(&["requires"]), names(&[ENDPOINT_SLURMD]));
         assert_eq!(declared(&["peers"]), names(&[ENDPOINT_PEER]));
-        assert_eq!(declared(&["config", "options"]), names(&[OPTION_CLUSTER_NAME, OPTION_DEFAULT_PARTITION]));
-        assert_eq!(declared(&["actions"]), names(&[ACTION_RESUME]));
-        assert_eq!(declared(&["actions", ACTION_RESUME, "params"]), names(&["nodename"]));
+        let options = [
+            OPTION_CLUSTER_NAME,
+            OPTION_DEFAULT_PARTITION,
+            OPTION_PARAMETERS,
+            OPTION_CGROUP_PARAMETERS,
+            OPTION_PROCESS_TRACKING,
+            OPTION_NETWORK_STATE,
+            OPTION_SOURCE,
+        ];
+        assert_eq!(declared(&["config", "options"]), names(&options));
+        let actions: [(&str, &[&str], bool); 8] = [
+            (ACTION_RESUME, &["nodename"], false),
+            (ACTION_DRAIN, &["nodename", "reason"], false),
+            (ACTION_SET_NODE_STATE, &["nodes", "state", "reason"], false),
+            (ACTION_SHOW_CONFIG, &[], true),
+            (ACTION_SHOW_NODES, &["nodes"], true),
+            (ACTION_DESTROY_JOBS, &["nodes", "dry-run"], false),
+            (ACTION_SMOKE_TEST, &["nodes", "timeout"], false),
+            (ACTION_EXPLAIN, &["node", "job"], true),
+        ];
+        assert_eq!(declared(&["actions"]), actions.iter().map(|(name, ..)| (*name).to_owned()).collect());
+        for (name, parameters, parallel) in actions {
+            assert_eq!(declared(&["actions", name, "params"]), names(parameters), "{name}");
+            let says = |key| value(&["actions", name, key]).and_then(|value| value.as_bool());
+            assert_eq!(says("additionalProperties"), Some(false), "{name}");
+            assert_eq!(says("parallel").unwrap_or(false), parallel, "{name}");
+        }
     }
 }

@@ -1,9 +1,12 @@
 //! Everything a controller unit knows before it decides anything. Facts only: no wishes, no steps.
 //!
-//! How the facts are read is in `read`.
+//! How the facts are read is in the files below.
 
+mod juju;
+mod machine;
 mod read;
 
+use crate::configuration::{Files, Refusals};
 use charm::{AppName, Databag, RelationId, SecretId, UnitName};
 use slurm_conf::{ClusterName, HostName, NodeSet, Partition};
 use slurm_interface::SecretUri;
@@ -15,6 +18,8 @@ pub use read::{Memory, observe};
 #[derive(Debug, Clone)]
 pub struct Observed {
     pub unit: UnitName,
+    /// The model and the application, which no other cluster shares.
+    pub home: String,
     /// This unit, or its application, is being removed.
     pub leaving: bool,
     pub leader: bool,
@@ -23,8 +28,10 @@ pub struct Observed {
     pub options: Options,
     /// None in the `install` hook, where Juju does not show the peer relation yet.
     pub peer: Option<Peer>,
+    pub mount: Option<MountEndpoint>,
     pub computes: Vec<Compute>,
-    pub secret: Secret,
+    pub auth_secret: Secret,
+    pub jwt_secret: Secret,
     pub port_open: bool,
     /// The timer that calls this charm again is set.
     pub waking: bool,
@@ -32,11 +39,16 @@ pub struct Observed {
     pub tried: Tried,
 }
 
-/// What the operator chose.
-#[derive(Debug, Clone, Default)]
+/// What the operator chose, as it was written.
+#[derive(Debug, Clone)]
 pub struct Options {
     pub cluster_name: String,
     pub default_partition: String,
+    pub parameters: String,
+    pub cgroup_parameters: String,
+    pub process_tracking: String,
+    pub network_state: bool,
+    pub source: String,
 }
 
 /// The relation between the units of this application.
@@ -46,6 +58,14 @@ pub struct Peer {
     pub cluster_name: Option<ClusterName>,
     /// What this unit's own bag says.
     pub host: Option<String>,
+}
+
+/// The relation to a file system client.
+#[derive(Debug, Clone)]
+pub struct MountEndpoint {
+    pub relation: RelationId,
+    /// What this application has asked for there; empty on a unit that does not lead.
+    pub published: Databag,
 }
 
 /// A related compute application.
@@ -68,7 +88,7 @@ pub enum Offer {
     Unusable(String),
 }
 
-/// The secret with the authentication key.
+/// A secret with a key of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Secret {
     /// Only the leader can know.
@@ -76,11 +96,20 @@ pub enum Secret {
     Absent,
     /// Made in this very dispatch. It must not be granted before the next: Juju 4.0.13 loses such a grant.
     JustMade,
-    Shared {
-        id: SecretId,
-        uri: SecretUri,
-        granted: BTreeSet<RelationId>,
-    },
+    Shared(Shared),
+}
+
+/// A secret that Juju knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shared {
+    pub id: SecretId,
+    pub uri: SecretUri,
+    /// Its content is there. Juju up to 4.0.11 could lose it.
+    pub readable: bool,
+    /// The relations over which it can be read.
+    pub granted: BTreeSet<RelationId>,
+    /// Those of them that were granted in this dispatch. Whether that took shows in a later one.
+    pub unconfirmed: BTreeSet<RelationId>,
 }
 
 /// What is on the machine.
@@ -93,12 +122,19 @@ pub struct Machine {
     pub version: Option<String>,
     /// The version that Juju has been told.
     pub reported_version: Option<String>,
-    pub state_directory: bool,
+    /// Upgrades leave the packages alone, and needrestart the daemon.
+    pub packages_held: bool,
+    pub left_alone: bool,
+    pub store: Store,
+    pub state: StateDirectory,
     pub auth_key: bool,
     pub jwt_key: bool,
-    pub cgroup_conf: Option<String>,
     pub drop_in: Option<String>,
-    pub configuration: Configuration,
+    /// The service that systemd starts when slurmctld has failed for good.
+    pub failure_service: Option<String>,
+    pub live: Files,
+    pub accepted: Files,
+    pub refusals: Refusals,
     pub daemon: Daemon,
     /// The saved partitions are at least as new as the accepted configuration (a takeover would restore older ones).
     pub partitions_saved: bool,
@@ -106,21 +142,28 @@ pub struct Machine {
     pub suffix: String,
 }
 
-/// The texts of slurm.conf.
-#[derive(Debug, Clone, Default)]
-pub struct Configuration {
-    /// The file that slurmctld reads.
-    pub live: Option<String>,
-    /// The last one it is known to have accepted.
-    pub accepted: Option<String>,
-    pub refused: Option<Refused>,
+/// What is mounted where a shared file system is expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Store {
+    /// Nothing, or only a trigger of autofs.
+    Local,
+    Mounted {
+        read_only: bool,
+    },
 }
 
-/// A configuration that slurmctld did not take.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Refused {
-    pub candidate: String,
-    pub reason: String,
+/// The directory that slurmctld keeps its state in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StateDirectory {
+    Absent,
+    /// There, and nothing in it.
+    Empty,
+    /// There, with something in it but no note of whose it is.
+    Unmarked,
+    /// There, with a note.
+    Of(String),
+    /// It could not be looked into.
+    Unreadable(String),
 }
 
 /// The state of slurmctld.
@@ -129,10 +172,13 @@ pub enum Daemon {
     Stopped,
     /// It ended badly and may be on its way up again.
     Failing {
-        result: String,
+        /// What it complained about, else how systemd says it ended.
+        reason: String,
     },
-    /// It runs and does not answer, or not yet.
-    Silent,
+    /// It runs and does not answer, or not yet. What it complains about, if anything.
+    Silent {
+        reason: Option<String>,
+    },
     /// It runs and answers: `primary`, `UP`.
     Answering {
         mode: String,
@@ -142,8 +188,14 @@ pub enum Daemon {
 /// What this dispatch has tried and what did not show an effect. Nothing is tried twice in one dispatch.
 #[derive(Debug, Clone, Default)]
 pub struct Tried {
+    /// Why packages of the operator's source could not be installed.
+    pub install: Option<String>,
     pub start: bool,
     /// Why it is not known whether a reconfigure was accepted.
     pub reconfigure: Option<String>,
     pub save: bool,
+    /// Why a file was put back that somebody had changed by hand.
+    pub taken_back: Option<String>,
+    /// Secrets whose lost content was put back.
+    pub refilled: BTreeSet<&'static str>,
 }

@@ -20,6 +20,8 @@ const WRITES: [&str; 9] = [
     "scontrol",
 ];
 const UNIT_SHOW: &str = "LoadState=not-found\nActiveState=inactive\nSubState=dead\nResult=success\nUnitFileState=\nMainPID=0\nActiveEnterTimestamp=\nNeedDaemonReload=no\n";
+/// The same of a slurmctld that runs.
+const UNIT_RUNS: &str = "LoadState=loaded\nActiveState=active\nSubState=running\nResult=success\nUnitFileState=enabled\nMainPID=7\nActiveEnterTimestamp=@1794830922\nNeedDaemonReload=no\n";
 const SECOND: &str = r#"{"units":{"slurmctld/0":{"status":"active","since":"x"},"slurmctld/1":{"status":"waiting","since":"x"}},"relations":{}}"#;
 
 fn machine() -> FakeJuju {
@@ -45,6 +47,7 @@ fn second(juju: &FakeJuju, hook: &str) -> Run {
 }
 
 fn resume(juju: &mut FakeJuju, nodename: &str) -> Run {
+    juju.answers("systemctl", "*show*", UNIT_RUNS);
     juju.answers("action-get", "*", &format!("{{\"nodename\":{nodename:?}}}"));
     juju.dispatch(BINARY, "slurmctld/0", "actions/resume", &[])
 }
@@ -70,7 +73,9 @@ fn a_second_unit_is_blocked_and_changes_nothing() {
     for hook in ["install", "config-changed", "start", "update-status", "look-again", "leader-settings-changed"] {
         let run = second(&second_unit(), hook);
         assert_eq!(run.exit_code, Some(0), "{run:#?}");
-        run.called("status-set -- blocked only one slurmctld unit can serve for now: `juju remove-unit slurmctld/1`");
+        run.called(
+            "status-set -- blocked one controller only without use-network-state: `juju remove-unit slurmctld/1`",
+        );
         run.never_called(&WRITES);
     }
 }
@@ -81,7 +86,7 @@ fn a_settled_hook_logs_one_line_and_sets_no_status_again() {
     juju.answers(
         "status-get",
         "*",
-        r#"{"message":"only one slurmctld unit can serve for now: `juju remove-unit slurmctld/1`","status":"blocked"}"#,
+        r#"{"message":"one controller only without use-network-state: `juju remove-unit slurmctld/1`","status":"blocked"}"#,
     );
     let run = second(&juju, "update-status");
     run.never_called(&["status-set"]);

@@ -1,56 +1,82 @@
-//! slurm.conf on its way into slurmctld and, if need be, back out.
+//! The files of slurmctld on their way into it and, if need be, back out.
 //!
-//! Three files beside it keep a dying hook from losing track: the accepted configuration, the refused one with the reason, and
-//! a candidate while Slurm's parser looks at it. Each is replaced whole.
+//! Files beside them keep a dying hook from losing track: the accepted ones, a record of what was refused and why, and a candidate
+//! while Slurm's parser looks at it. Each is replaced whole.
 
+use crate::configuration::{Change, Files, Refusals, Refused, Suspect};
 use crate::error::Error;
 use crate::names;
-use crate::observe::Refused;
+use crate::observe::Tried;
 use slurm_conf::PartitionName;
 use slurm_ops::Machine;
 use slurm_ops::files::{self, Access};
 use slurm_ops::scontrol::{self, Candidate, Reconfigure};
 
 /// Puts a configuration in place if Slurm's parser can read it; else notes why not.
-pub(super) fn offer(machine: &Machine, text: &str) -> Result<(), Error> {
+pub(super) fn offer(machine: &Machine, files: &Files, version: &str, suspects: &[Suspect]) -> Result<(), Error> {
+    let text = files.slurm.as_deref().unwrap_or_default();
     files::replace(machine, names::CANDIDATE_CONF, text.as_bytes(), &Access::slurm(0o644))?;
     let verdict = scontrol::check(machine, &machine.path(names::CANDIDATE_CONF));
     files::remove(machine, names::CANDIDATE_CONF)?;
     match verdict {
-        Candidate::Refused { reason } => note_refusal(machine, &Refused { candidate: text.to_owned(), reason }),
+        Candidate::Refused { reason } => {
+            let reason = without_place(&reason);
+            tracing::warn!("slurm.conf would be refused: {reason}");
+            let refused = Refused { files: files.clone(), version: version.to_owned(), reason };
+            note(machine, |refusals| refusals.note(refused, suspects))
+        }
         // A parser that could not be asked leaves it to slurmctld, which keeps what it has if it says no.
-        Candidate::Readable | Candidate::Unknown { .. } => write(machine, text),
+        Candidate::Readable | Candidate::Unknown { .. } => write(machine, files, ""),
     }
 }
 
-/// Puts the accepted configuration back in place of a refused one.
-pub(super) fn restore(machine: &Machine, refused: &Refused) -> Result<(), Error> {
+/// Where the candidate was is of no interest; the words around it name key and value.
+fn without_place(reason: &str) -> String {
+    let told: Vec<&str> = reason.split(" / ").filter(|part| !part.contains(names::CANDIDATE_CONF)).collect();
+    if told.is_empty() { reason.replace(names::CANDIDATE_CONF, names::SLURM_CONF) } else { told.join(" / ") }
+}
+
+/// Puts a configuration back in place of a refused one.
+pub(super) fn restore(machine: &Machine, refused: &Refused, suspects: &[Suspect], back: &Files) -> Result<(), Error> {
     tracing::warn!("slurm.conf refused: {}", refused.reason);
     // Noted first: a hook that dies here finds the note and goes on.
-    note_refusal(machine, refused)?;
-    if let Some(accepted) = files::read_text(machine, names::ACCEPTED_CONF)? {
-        write(machine, &accepted)?;
-    }
-    Ok(())
+    note(machine, |refusals| refusals.note(refused.clone(), suspects))?;
+    write(machine, back, "")
 }
 
-/// Makes slurmctld load the configuration in place, and keeps or takes back the file by what it says. Returns why it is not
-/// known what it says.
-pub(super) fn reconfigure(machine: &Machine) -> Result<Option<String>, Error> {
-    let Some(live) = files::read_text(machine, names::SLURM_CONF)? else {
-        return Ok(Some("there is no slurm.conf".to_owned()));
-    };
+/// Says why a file was taken back that somebody wrote by hand: nothing else will tell them.
+pub(super) fn taken_by_hand(suspects: &[Suspect], reason: &str) -> Option<String> {
+    suspects.iter().any(|suspect| suspect.change == Change::File).then(|| reason.to_owned())
+}
+
+/// Notes that one change was refused for itself.
+pub(super) fn blame(machine: &Machine, suspect: &Suspect, reason: &str) -> Result<(), Error> {
+    note(machine, |refusals| refusals.blame(suspect.clone(), reason.to_owned()))
+}
+
+/// Makes slurmctld load the configuration in place, and keeps or takes back the files by what it says.
+pub(super) fn reconfigure(
+    machine: &Machine,
+    tried: &mut Tried,
+    version: &str,
+    suspects: &[Suspect],
+    back: &Files,
+) -> Result<(), Error> {
+    let mut live = Files::default();
+    let texts = [&mut live.slurm, &mut live.cgroup, &mut live.gres];
+    for (path, text) in Files::PATHS.into_iter().zip(texts) {
+        *text = files::read_text(machine, path)?;
+    }
     match scontrol::reconfigure(machine, names::STATE_DIRECTORY) {
-        Reconfigure::Accepted => {
-            files::replace(machine, names::ACCEPTED_CONF, live.as_bytes(), &Access::slurm(0o644))?;
-            files::remove(machine, names::REFUSED_CONF)?;
-            Ok(None)
-        }
+        Reconfigure::Accepted => write(machine, &live, names::ACCEPTED),
         Reconfigure::Refused { reason } => {
-            restore(machine, &Refused { candidate: live, reason })?;
-            Ok(None)
+            tried.taken_back = taken_by_hand(suspects, &reason);
+            restore(machine, &Refused { files: live, version: version.to_owned(), reason }, suspects, back)
         }
-        Reconfigure::Unknown { why } => Ok(Some(why)),
+        Reconfigure::Unknown { why } => {
+            tried.reconfigure = Some(why);
+            Ok(())
+        }
     }
 }
 
@@ -61,14 +87,22 @@ pub(super) fn save_partitions(machine: &Machine, partition: &PartitionName) {
     }
 }
 
-fn write(machine: &Machine, text: &str) -> Result<(), Error> {
-    files::replace(machine, names::SLURM_CONF, text.as_bytes(), &Access::slurm(0o644))?;
+/// Writes the files under their names with a suffix, slurm.conf last.
+fn write(machine: &Machine, files: &Files, suffix: &str) -> Result<(), Error> {
+    for (path, text) in files.entries() {
+        if let Some(text) = text {
+            files::replace(machine, format!("{path}{suffix}"), text.as_bytes(), &Access::slurm(0o644))?;
+        }
+    }
     Ok(())
 }
 
-fn note_refusal(machine: &Machine, refused: &Refused) -> Result<(), Error> {
-    let text = serde_json::to_vec(refused).expect("invariant: two strings have a JSON form");
-    files::replace(machine, names::REFUSED_CONF, &text, &Access::slurm(0o644))?;
+fn note(machine: &Machine, change: impl FnOnce(&mut Refusals)) -> Result<(), Error> {
+    let text = files::read_text(machine, names::REFUSALS)?.unwrap_or_default();
+    let mut refusals: Refusals = serde_json::from_str(&text).unwrap_or_default();
+    change(&mut refusals);
+    let text = serde_json::to_vec(&refusals).expect("invariant: a record of texts has a JSON form");
+    files::replace(machine, names::REFUSALS, &text, &Access::slurm(0o644))?;
     Ok(())
 }
 

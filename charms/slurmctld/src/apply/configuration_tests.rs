@@ -8,6 +8,14 @@ use tempfile::TempDir;
 
 const PARSER: &str = "scontrol: error: _parse_next_key: Parsing error at unrecognized key: BogusKey\nscontrol: fatal: Unable to process configuration file";
 
+fn files(slurm: &str) -> Files {
+    Files { slurm: Some(slurm.to_owned()), cgroup: Some("cgroup".to_owned()), gres: Some("gres".to_owned()) }
+}
+
+fn suspect() -> Suspect {
+    Suspect { change: Change::Parameters, wish: "BogusKey=1".to_owned(), basis: String::new() }
+}
+
 struct Stage {
     directory: TempDir,
     machine: Machine,
@@ -39,8 +47,19 @@ impl Stage {
         read_text(&self.machine, path).unwrap()
     }
 
-    fn refused(&self) -> Option<Refused> {
-        self.text(names::REFUSED_CONF).map(|text| serde_json::from_str(&text).unwrap())
+    fn accepted(&self) -> Option<String> {
+        self.text("/etc/slurm/slurm.conf.accepted")
+    }
+
+    fn refusals(&self) -> Option<Refusals> {
+        self.text(names::REFUSALS).map(|text| serde_json::from_str(&text).unwrap())
+    }
+
+    /// Has slurmctld load what is in place, and returns what is remembered of it.
+    fn reconfigure(&self) -> Tried {
+        let mut tried = Tried::default();
+        reconfigure(&self.machine, &mut tried, "24.11.5", &[suspect()], &files("old")).unwrap();
+        tried
     }
 
     fn calls(&self) -> Vec<String> {
@@ -50,49 +69,61 @@ impl Stage {
 }
 
 #[test]
-fn an_accepted_configuration_is_kept_and_ends_an_old_refusal() {
+fn an_accepted_configuration_is_kept() {
     let stage = Stage::new("exit 0");
-    note_refusal(&stage.machine, &Refused { candidate: "x".to_owned(), reason: "y".to_owned() }).unwrap();
-    assert_eq!(reconfigure(&stage.machine).unwrap(), None);
-    assert_eq!(stage.text(names::ACCEPTED_CONF).as_deref(), Some("new"));
-    assert_eq!(stage.refused(), None);
+    assert_eq!(stage.reconfigure().reconfigure, None);
+    assert_eq!(stage.accepted().as_deref(), Some("new"));
+    assert_eq!(stage.refusals(), None);
 }
 
 #[test]
 fn a_refused_configuration_is_taken_back_with_its_reason() {
     let stage = Stage::new(&format!("echo '{PARSER}' >&2; exit 1"));
-    assert_eq!(reconfigure(&stage.machine).unwrap(), None);
+    assert_eq!(stage.reconfigure().taken_back, None);
     assert_eq!(stage.text(names::SLURM_CONF).as_deref(), Some("old"));
-    let refused = stage.refused().unwrap();
-    assert_eq!(refused.candidate, "new");
-    assert!(refused.reason.contains("unrecognized key: BogusKey"), "{refused:?}");
+    let refusals = stage.refusals().unwrap();
+    assert_eq!(refusals.last.as_ref().unwrap().files.slurm.as_deref(), Some("new"));
+    assert!(refusals.reason(&suspect()).unwrap().contains("unrecognized key: BogusKey"), "{refusals:?}");
+}
+
+#[test]
+fn whoever_changed_the_file_by_hand_is_told_that_it_was_taken_back() {
+    let stage = Stage::new(&format!("echo '{PARSER}' >&2; exit 1"));
+    let mut tried = Tried::default();
+    let by_hand = Suspect { change: Change::File, ..suspect() };
+    reconfigure(&stage.machine, &mut tried, "24.11.5", &[by_hand], &files("old")).unwrap();
+    assert!(tried.taken_back.is_some_and(|why| why.contains("BogusKey")));
 }
 
 #[test]
 fn an_unanswered_reconfigure_changes_no_file() {
     let stage =
         Stage::new("echo 'slurm_reconfigure error: Unable to contact slurm controller (connect failure)' >&2; exit 1");
-    assert!(reconfigure(&stage.machine).unwrap().is_some());
+    assert!(stage.reconfigure().reconfigure.is_some());
     assert_eq!(stage.text(names::SLURM_CONF).as_deref(), Some("new"));
-    assert_eq!(stage.text(names::ACCEPTED_CONF).as_deref(), Some("old"));
-    assert_eq!(stage.refused(), None);
+    assert_eq!(stage.accepted().as_deref(), Some("old"));
+    assert_eq!(stage.refusals(), None);
 }
 
 #[test]
 fn a_candidate_that_the_parser_refuses_never_comes_into_place() {
     let stage = Stage::new(&format!("echo '{PARSER}' >&2; exit 1"));
-    offer(&stage.machine, "BogusKey=1\n").unwrap();
+    offer(&stage.machine, &files("BogusKey=1\n"), "24.11.5", &[suspect()]).unwrap();
     assert_eq!(stage.text(names::SLURM_CONF).as_deref(), Some("new"));
-    assert_eq!(stage.refused().unwrap().candidate, "BogusKey=1\n");
+    assert_eq!(stage.text(names::CGROUP_CONF), None);
+    let refusals = stage.refusals().unwrap();
+    assert_eq!(refusals.last.as_ref().unwrap().files, files("BogusKey=1\n"));
+    assert!(refusals.reason(&suspect()).is_some());
     assert_eq!(stage.text(names::CANDIDATE_CONF), None);
 }
 
 #[test]
-fn a_readable_candidate_comes_into_place() {
+fn a_readable_candidate_comes_into_place_whole() {
     let stage = Stage::new("exit 0");
-    offer(&stage.machine, "ClusterName=lab\n").unwrap();
+    offer(&stage.machine, &files("ClusterName=lab\n"), "24.11.5", &[]).unwrap();
     assert_eq!(stage.text(names::SLURM_CONF).as_deref(), Some("ClusterName=lab\n"));
-    assert_eq!(stage.refused(), None);
+    assert_eq!(stage.text(names::GRES_CONF).as_deref(), Some("gres"));
+    assert_eq!(stage.refusals(), None);
     let mode = stage.machine.path(names::SLURM_CONF).metadata().unwrap().mode();
     assert_eq!(mode & 0o7777, 0o644);
 }
@@ -101,8 +132,8 @@ fn a_readable_candidate_comes_into_place() {
 fn slurmctld_is_not_asked_while_its_state_cannot_be_written() {
     let stage = Stage::new("exit 0");
     fs::remove_dir(stage.directory.path().join("var/lib/slurm/checkpoint/state")).unwrap();
-    let why = reconfigure(&stage.machine).unwrap().unwrap();
+    let why = stage.reconfigure().reconfigure.unwrap();
     assert_eq!(why, "/var/lib/slurm/checkpoint/state cannot be written");
     assert!(stage.calls().iter().all(|call| !call.contains("reconfigure")), "{:?}", stage.calls());
-    assert_eq!(stage.text(names::ACCEPTED_CONF).as_deref(), Some("old"));
+    assert_eq!(stage.accepted().as_deref(), Some("old"));
 }

@@ -1,7 +1,11 @@
 //! Situations of a controller for tests, as adjectives, and what a step does to one.
 
 use super::{Step, plan};
-use crate::observe::{Compute, Configuration, Daemon, Machine, Observed, Offer, Options, Peer, Secret, Tried};
+use crate::configuration::{Files, Refusals, Refused};
+use crate::names;
+use crate::observe::{
+    Compute, Daemon, Machine, Observed, Offer, Options, Peer, Secret, Shared, StateDirectory, Store, Tried,
+};
 use charm::{Databag, RelationId, SecretId};
 use slurm_conf::Partition;
 use slurm_interface::{PeerApp, PeerUnit, SecretUri};
@@ -13,18 +17,36 @@ fn peer_relation() -> RelationId {
     "slurmctld-peer:0".parse().unwrap()
 }
 
+impl Default for Options {
+    /// What an operator has who chose nothing.
+    fn default() -> Self {
+        Self {
+            cluster_name: String::new(),
+            default_partition: String::new(),
+            parameters: String::new(),
+            cgroup_parameters: String::new(),
+            process_tracking: "auto".to_owned(),
+            network_state: false,
+            source: String::new(),
+        }
+    }
+}
+
 impl Observed {
     /// The first unit after Juju chose it, with nothing done yet.
     pub(crate) fn fresh() -> Self {
         Self {
             unit: "slurmctld/0".parse().unwrap(),
+            home: "7f1f5b0e-0000-4000-8000-000000000001/slurmctld".to_owned(),
             leaving: false,
             leader: true,
             siblings: Vec::new(),
             options: Options::default(),
             peer: Some(Peer { relation: peer_relation(), cluster_name: None, host: None }),
+            mount: None,
             computes: Vec::new(),
-            secret: Secret::Absent,
+            auth_secret: Secret::Absent,
+            jwt_secret: Secret::Absent,
             port_open: false,
             waking: false,
             machine: Machine {
@@ -32,12 +54,17 @@ impl Observed {
                 container: true,
                 version: None,
                 reported_version: None,
-                state_directory: false,
+                packages_held: false,
+                left_alone: false,
+                store: Store::Local,
+                state: StateDirectory::Absent,
                 auth_key: false,
                 jwt_key: false,
-                cgroup_conf: None,
                 drop_in: None,
-                configuration: Configuration::default(),
+                failure_service: None,
+                live: Files::default(),
+                accepted: Files::default(),
+                refusals: Refusals::default(),
                 daemon: Daemon::Stopped,
                 partitions_saved: false,
                 suffix: "aB3_".to_owned(),
@@ -53,19 +80,26 @@ impl Observed {
 
     /// Applies plans until none is left, and lets the hook end if the next one has more to do.
     #[track_caller]
-    pub(crate) fn settled(mut self) -> Self {
+    pub(crate) fn settled(self) -> Self {
+        self.settled_where(|_, _| None)
+    }
+
+    /// Does the same with a Slurm that has objections: its parser with `true`, slurmctld with `false`.
+    #[track_caller]
+    pub(crate) fn settled_where(mut self, objects: impl Fn(&str, bool) -> Option<&'static str>) -> Self {
         loop {
             for _ in 0..ROUNDS {
                 let steps = plan(&self).steps;
                 for step in &steps {
-                    self.apply_in_memory(step);
+                    self.apply_before(step, &objects);
                 }
                 if steps.is_empty() {
                     break;
                 }
             }
             assert!(plan(&self).steps.is_empty(), "the plan does not converge: {:?}", plan(&self).steps);
-            if self.secret != Secret::JustMade {
+            let unconfirmed = matches!(&self.auth_secret, Secret::Shared(shared) if !shared.unconfirmed.is_empty());
+            if self.auth_secret != Secret::JustMade && !unconfirmed {
                 return self;
             }
             self = self.in_the_next_hook();
@@ -75,15 +109,20 @@ impl Observed {
     /// Forgets what only one dispatch remembers.
     pub(crate) fn in_the_next_hook(mut self) -> Self {
         self.tried = Tried::default();
-        if self.secret == Secret::JustMade {
-            self.secret = shared(&[]);
+        for secret in [&mut self.auth_secret, &mut self.jwt_secret] {
+            match secret {
+                Secret::JustMade => *secret = shared(&[]),
+                Secret::Shared(shared) => shared.unconfirmed.clear(),
+                Secret::Absent | Secret::Unknown => {}
+            }
         }
         self
     }
 
     pub(crate) fn not_leading(mut self) -> Self {
         self.leader = false;
-        self.secret = Secret::Unknown;
+        self.auth_secret = Secret::Unknown;
+        self.jwt_secret = Secret::Unknown;
         for compute in &mut self.computes {
             compute.published.clear();
         }
@@ -111,29 +150,54 @@ impl Observed {
         self.with_offer(app, Offer::Unusable(why.to_owned()))
     }
 
+    fn apply_before(&mut self, step: &Step, objects: &impl Fn(&str, bool) -> Option<&'static str>) {
+        let objection = |files: &Files, parser| objects(files.slurm.as_deref().unwrap_or_default(), parser);
+        let machine = &mut self.machine;
+        let version = machine.version.clone().unwrap_or_default();
+        let refused = |files: &Files, reason: &str| Refused {
+            files: files.clone(),
+            version: version.clone(),
+            reason: reason.to_owned(),
+        };
+        match step {
+            Step::OfferConfiguration { files, suspects, .. } if objection(files, true).is_some() => {
+                let reason = objection(files, true).unwrap();
+                machine.refusals.note(refused(files, reason), suspects);
+            }
+            Step::Reconfigure { suspects, back, .. } if objection(&machine.live, false).is_some() => {
+                let reason = objection(&machine.live, false).unwrap();
+                machine.refusals.note(refused(&machine.live, reason), suspects);
+                machine.live = back.clone();
+            }
+            other => self.apply_in_memory(other),
+        }
+    }
+
     /// What a step does to the world, as far as a plan can see it.
     pub(crate) fn apply_in_memory(&mut self, step: &Step) {
         let machine = &mut self.machine;
         match step {
-            Step::InstallPackages => machine.version = Some("24.11.5-4".to_owned()),
+            Step::InstallPackages(_) => machine.version = Some("24.11.5".to_owned()),
+            Step::HoldPackages => machine.packages_held = true,
+            Step::LeaveAlone => machine.left_alone = true,
             Step::ReportVersion(version) => machine.reported_version = Some(version.clone()),
-            Step::PrepareStateDirectory => machine.state_directory = true,
+            Step::PrepareState(note) => machine.state = StateDirectory::Of(note.clone()),
             Step::MakeAuthKey | Step::RestoreAuthKey => machine.auth_key = true,
-            Step::MakeJwtKey => machine.jwt_key = true,
-            Step::WriteCgroupConf(text) => machine.cgroup_conf = Some((*text).to_owned()),
-            Step::WriteDropIn(text) => machine.drop_in = Some((*text).to_owned()),
-            Step::OfferConfiguration(text) => machine.configuration.live = Some(text.clone()),
-            Step::RestoreConfiguration(refused) => {
-                machine.configuration.live = machine.configuration.accepted.clone();
-                machine.configuration.refused = Some(refused.clone());
+            Step::MakeJwtKey | Step::RestoreJwtKey => machine.jwt_key = true,
+            Step::WriteDropIn(text) => machine.drop_in = Some(text.clone()),
+            Step::WriteFailureService(text) => machine.failure_service = Some(text.clone()),
+            Step::OfferConfiguration { files, .. } => machine.live = files.clone(),
+            Step::RestoreConfiguration { refused, suspects, back } => {
+                machine.live = back.clone();
+                machine.refusals.note(refused.clone(), suspects);
             }
+            Step::Blame(suspect, reason) => machine.refusals.blame(suspect.clone(), reason.clone()),
             Step::StartDaemon => {
                 machine.daemon = Daemon::Answering { mode: "primary".to_owned() };
                 self.tried.start = true;
             }
-            Step::Reconfigure => {
-                machine.configuration.accepted = machine.configuration.live.clone();
-                machine.configuration.refused = None;
+            Step::Reconfigure { .. } => {
+                machine.accepted = machine.live.clone();
                 machine.partitions_saved = false;
             }
             Step::SavePartitions(_) => {
@@ -141,11 +205,19 @@ impl Observed {
                 self.tried.save = true;
             }
             Step::OpenPort => self.port_open = true,
-            Step::AddSecret => self.secret = Secret::JustMade,
-            Step::GrantSecret(relation) => match &mut self.secret {
-                Secret::Shared { granted, .. } => drop(granted.insert(relation.clone())),
+            Step::AddSecret(label) => *self.secret(label) = Secret::JustMade,
+            Step::RefillSecret(label) => match self.secret(label) {
+                Secret::Shared(shared) => shared.readable = true,
+                other => panic!("a refill of {other:?}"),
+            },
+            Step::GrantSecret(relation) => match &mut self.auth_secret {
+                Secret::Shared(shared) => {
+                    shared.granted.insert(relation.clone());
+                    shared.unconfirmed.insert(relation.clone());
+                }
                 other => panic!("a grant of {other:?}"),
             },
+            Step::RequestMount(_, bag) => self.mount.as_mut().unwrap().published = bag.clone(),
             Step::PublishPeerApp(_, bag) => {
                 let name = PeerApp::decode(bag).unwrap().unwrap().cluster_name;
                 self.peer.as_mut().unwrap().cluster_name = Some(name);
@@ -162,6 +234,10 @@ impl Observed {
             Step::StopWaking => self.waking = false,
         }
     }
+
+    fn secret(&mut self, label: &str) -> &mut Secret {
+        if label == names::JWT_SECRET { &mut self.jwt_secret } else { &mut self.auth_secret }
+    }
 }
 
 /// A secret of an earlier hook, granted to these relations.
@@ -169,5 +245,5 @@ pub(crate) fn shared(granted: &[&str]) -> Secret {
     let granted = granted.iter().map(|relation| relation.parse().unwrap()).collect();
     let uri = SecretUri::new(URI).unwrap();
     let id: SecretId = uri.as_str().parse().unwrap();
-    Secret::Shared { id, uri, granted }
+    Secret::Shared(Shared { id, uri, readable: true, granted, unconfirmed: Default::default() })
 }

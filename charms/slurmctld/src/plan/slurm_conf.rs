@@ -1,18 +1,17 @@
-//! The slurm.conf that a controller should have: the one it has, with as few edits as possible.
+//! What the charm itself writes into slurm.conf and the files beside it.
 //!
 //! What an administrator wrote into the file stays. The charm owns a few keys, the controllers, and the partitions of
 //! related applications.
 
+use super::identity;
+use super::options::{self, Tracking};
 use crate::names;
-use crate::observe::{Configuration, Observed, Offer};
-use ::slurm_conf::{ClusterName, NodeSet, Partition, SlurmConf};
-use std::collections::BTreeSet;
-
-/// The prefix of a cluster's name when the operator gives none.
-const CLUSTER_PREFIX: &str = "charmed-hpc-";
+use crate::observe::{Observed, Offer};
+use ::slurm_conf::{CgroupConf, NodeSet, OptionValue, Overlaid, Parameters, Partition, PartitionName, SlurmConf};
+use std::collections::BTreeMap;
 
 /// Keys that the charm depends on. They are put right whenever they are not.
-const OWNED: [(&str, &str); 9] = [
+const OWNED: [(&str, &str); 8] = [
     ("SlurmUser", names::SLURM_USER),
     ("AuthType", "auth/slurm"),
     ("CredType", "cred/slurm"),
@@ -23,12 +22,14 @@ const OWNED: [(&str, &str); 9] = [
     ("StateSaveLocation", names::STATE_DIRECTORY),
     // With cons_tres alone nodes may come and go at run time, up to MaxNodeCount.
     ("SelectType", "select/cons_tres"),
-    ("MaxNodeCount", "65533"),
 ];
 
 /// One of several parameters in one key; compute nodes fetch their configuration from the controller.
-const PARAMETERS: &str = "SlurmctldParameters";
+pub(super) const PARAMETERS: &str = "SlurmctldParameters";
 const CONFIGLESS: &str = "enable_configless";
+
+/// Keys that have to be there, with whatever value: without the first no node can join.
+const NEEDED: [(&str, &str); 1] = [("MaxNodeCount", "65533")];
 
 /// Keys of a new cluster. An administrator may change them afterwards.
 const INITIAL: [(&str, &str); 10] = [
@@ -46,134 +47,164 @@ const INITIAL: [(&str, &str); 10] = [
     ("RebootProgram", "/usr/sbin/reboot"),
 ];
 
-/// Process tracking on machines, and in containers, where control groups are not to be had.
-const ON_MACHINE: [(&str, &str); 2] =
+/// Process tracking with control groups, and where they are not to be had.
+const WITH_CGROUP: [(&str, &str); 2] =
     [("ProctrackType", "proctrack/cgroup"), ("TaskPlugin", "task/cgroup,task/affinity")];
-const IN_CONTAINER: [(&str, &str); 2] = [("ProctrackType", "proctrack/linuxproc"), ("TaskPlugin", "task/none")];
+const WITH_LINUXPROC: [(&str, &str); 2] = [("ProctrackType", "proctrack/linuxproc"), ("TaskPlugin", "task/none")];
+
+/// Returns what a new cluster is given beyond what the charm depends on.
+pub(super) fn defaults_of_charm() -> impl Iterator<Item = (&'static str, &'static str)> {
+    NEEDED.into_iter().chain(INITIAL).chain(WITH_CGROUP).chain(WITH_LINUXPROC)
+}
 
 const HEADER: &str = "\
 # Made by the slurmctld charm, which edits single lines of it: keys it depends on, controllers, partitions of related
 # applications. Everything else may be changed by hand.
 ";
 
+const CGROUP_HEADER: &str = "# Written by the slurmctld charm: options process-tracking and cgroup-parameters.\n";
+const CGROUP: &str = "ConstrainCores=yes\nConstrainDevices=yes\nConstrainRAMSpace=yes\nConstrainSwapSpace=yes\nSignalChildrenProcesses=yes\n";
+const NO_CGROUP: &str = "CgroupPlugin=disabled\n";
+
+/// The first gres.conf. Nodes find their own GPUs; an administrator may add lines.
+pub(super) const GRES_CONF: &str = "\
+# Made by the slurmctld charm, and left alone afterwards. Compute nodes find their GPUs by themselves.
+AutoDetect=nvidia
+";
+
 /// Returns the text of cgroup.conf. Compute nodes receive it from the controller, so it is one for the whole cluster.
-pub(super) fn cgroup_conf(container: bool) -> &'static str {
-    match container {
-        true => "# Written by the slurmctld charm.\nCgroupPlugin=disabled\n",
-        false => {
-            "# Written by the slurmctld charm.\nConstrainCores=yes\nConstrainDevices=yes\nConstrainRAMSpace=yes\nConstrainSwapSpace=yes\nSignalChildrenProcesses=yes\n"
-        }
+pub(super) fn cgroup_conf(tracking: Tracking, parameters: &Parameters) -> String {
+    let defaults = match tracking {
+        Tracking::Cgroup => CGROUP,
+        Tracking::Linuxproc => NO_CGROUP,
+    };
+    let text = format!("{CGROUP_HEADER}{defaults}");
+    let mut conf = CgroupConf::parse(&text).expect("invariant: our own text is a configuration");
+    conf.merge(parameters);
+    conf.render()
+}
+
+/// Returns a value of `SlurmctldParameters` that has what compute nodes need.
+pub(super) fn with_configless(value: &str) -> String {
+    match value.split(',').any(|parameter| parameter.trim().eq_ignore_ascii_case(CONFIGLESS)) {
+        true => value.to_owned(),
+        false if value.is_empty() => CONFIGLESS.to_owned(),
+        false => format!("{value},{CONFIGLESS}"),
     }
 }
 
-/// Returns the configuration that slurmctld should have.
-pub(super) fn wanted(seen: &Observed) -> SlurmConf {
-    let mut conf = repaired(seen);
-    partitions(seen, &mut conf);
+/// Returns the file of a new cluster, without partitions.
+pub(super) fn new_cluster(seen: &Observed) -> SlurmConf {
+    let mut conf = SlurmConf::parse(HEADER).expect("invariant: comments parse");
+    set(&mut conf, "ClusterName", identity::cluster_name_or_new(seen).as_str());
+    conf.set_controllers(std::slice::from_ref(&seen.machine.host));
+    for (key, value) in OWNED.into_iter().chain(NEEDED).chain(INITIAL) {
+        set(&mut conf, key, value);
+    }
+    let tracking = options::tracking(seen).map_or(Tracking::Linuxproc, |(tracking, _)| tracking);
+    track(&mut conf, tracking, true);
+    set(&mut conf, PARAMETERS, CONFIGLESS);
     conf
 }
 
-/// Returns the configuration in place with everything put right that the charm depends on.
-pub(super) fn repaired(seen: &Observed) -> SlurmConf {
-    let mut conf = base(&seen.machine.configuration).unwrap_or_else(|| new_cluster(seen));
-    if let Some(name) = settled_cluster_name(seen) {
+/// Puts everything right in a file that the charm depends on.
+pub(super) fn repair(seen: &Observed, mut conf: SlurmConf) -> SlurmConf {
+    if let Some(name) = identity::cluster_name(seen) {
         set(&mut conf, "ClusterName", name.as_str());
     }
     for (key, value) in OWNED {
         set(&mut conf, key, value);
     }
-    let parameters = conf.get(PARAMETERS).unwrap_or_default();
-    if !parameters.split(',').any(|parameter| parameter.trim().eq_ignore_ascii_case(CONFIGLESS)) {
-        let separator = if parameters.is_empty() { "" } else { "," };
-        let parameters = format!("{parameters}{separator}{CONFIGLESS}");
-        set(&mut conf, PARAMETERS, &parameters);
+    for (key, value) in NEEDED {
+        if conf.get(key).is_none() {
+            set(&mut conf, key, value);
+        }
     }
+    let parameters = with_configless(conf.get(PARAMETERS).unwrap_or_default());
+    set(&mut conf, PARAMETERS, &parameters);
     if conf.controllers().is_empty() {
         conf.set_controllers(std::slice::from_ref(&seen.machine.host));
     }
     conf
 }
 
-/// Returns the configuration to edit: the one in place, unless it was refused or cannot be read.
-fn base(configuration: &Configuration) -> Option<SlurmConf> {
-    let refused = configuration.refused.as_ref().map(|refused| &refused.candidate);
-    let live = configuration.live.as_ref().filter(|live| Some(*live) != refused);
-    live.and_then(|text| SlurmConf::parse(text).ok())
-        .or_else(|| configuration.accepted.as_ref().and_then(|text| SlurmConf::parse(text).ok()))
-}
-
-fn new_cluster(seen: &Observed) -> SlurmConf {
-    let mut conf = SlurmConf::parse(HEADER).expect("invariant: comments parse");
-    set(&mut conf, "ClusterName", new_cluster_name(seen).as_str());
-    conf.set_controllers(std::slice::from_ref(&seen.machine.host));
-    let tracking = if seen.machine.container { IN_CONTAINER } else { ON_MACHINE };
-    for (key, value) in OWNED.into_iter().chain(INITIAL).chain(tracking) {
-        set(&mut conf, key, value);
+/// Says how processes are tracked. Unless the operator insists, a value that is not one of the charm's own is an administrator's.
+pub(super) fn track(conf: &mut SlurmConf, tracking: Tracking, insists: bool) {
+    let (wanted, other) = match tracking {
+        Tracking::Cgroup => (WITH_CGROUP, WITH_LINUXPROC),
+        Tracking::Linuxproc => (WITH_LINUXPROC, WITH_CGROUP),
+    };
+    for ((key, value), (_, other)) in wanted.into_iter().zip(other) {
+        if insists || conf.get(key).is_none_or(|found| found == other) {
+            set(conf, key, value);
+        }
     }
-    conf
 }
 
-/// Returns the name that the cluster was given for good: its saved state belongs to that name.
-fn settled_cluster_name(seen: &Observed) -> Option<ClusterName> {
-    let accepted = seen.machine.configuration.accepted.as_ref().and_then(|text| SlurmConf::parse(text).ok());
-    let served = accepted.and_then(|conf| conf.get("ClusterName").and_then(|name| name.parse().ok()));
-    served.or_else(|| seen.peer.as_ref().and_then(|peer| peer.cluster_name.clone()))
+/// Takes out of a file what [`track`] writes, so that two files can be compared without it.
+pub(super) fn forget_tracking(conf: &mut SlurmConf) {
+    for (key, _) in WITH_CGROUP {
+        conf.remove(key);
+    }
 }
 
-/// An unusable option is caught before this is asked for.
-fn new_cluster_name(seen: &Observed) -> ClusterName {
-    let chosen = || seen.options.cluster_name.parse().ok();
-    let made = || format!("{CLUSTER_PREFIX}{}", seen.machine.suffix).parse().ok();
-    settled_cluster_name(seen).or_else(chosen).or_else(made).unwrap_or_else(|| {
-        CLUSTER_PREFIX.trim_end_matches('-').parse().expect("invariant: the prefix is a cluster name")
-    })
+/// Returns the partition of every related application as it was offered, by name.
+///
+/// Of two applications that claim one name, the one related first has it.
+pub fn offered(seen: &Observed) -> BTreeMap<PartitionName, (&Partition, &NodeSet)> {
+    let mut offered = BTreeMap::new();
+    for compute in &seen.computes {
+        if let Offer::Partition(partition, nodeset) = &compute.offer {
+            offered.entry(partition.name().clone()).or_insert((partition, nodeset));
+        }
+    }
+    offered
 }
 
-/// Writes the partition of every related application.
+/// Returns the applications that say that theirs is the default partition, in the order in which they were related.
+pub fn defaults(seen: &Observed) -> Vec<&PartitionName> {
+    let offers = seen.computes.iter().filter_map(|compute| match &compute.offer {
+        Offer::Partition(partition, _) => Some(partition),
+        Offer::Nothing | Offer::Unusable(_) => None,
+    });
+    offers.filter(|partition| says_default(partition)).map(Partition::name).collect()
+}
+
+fn says_default(partition: &Partition) -> bool {
+    partition.get("Default") == Some(&OptionValue::Boolean(true))
+}
+
+/// Makes at most one partition of the file the default: the operator's choice if it is there, else the first application that says so.
 ///
 /// A partition whose relation is gone stays: jobs may run or wait in it, and slurmctld fails every job whose partition
 /// disappears. Taking one out needs its jobs to have ended first, and that is not a matter of one hook.
-fn partitions(seen: &Observed, conf: &mut SlurmConf) {
-    let mut written = BTreeSet::new();
-    for compute in &seen.computes {
-        let Offer::Partition(partition, nodeset) = &compute.offer else { continue };
-        // Of two applications that claim one name, the one related first has it.
-        if written.insert(partition.name().clone()) {
-            conf.set_partition(&with_default(partition, seen), nodeset);
-        }
-    }
-    if !seen.options.default_partition.is_empty() {
-        retire_other_defaults(seen, conf);
-    }
-}
-
-/// The option of this charm outweighs what the compute application says about being the default.
-fn with_default(partition: &Partition, seen: &Observed) -> Partition {
-    let mut partition = partition.clone();
-    let chosen = seen.options.default_partition.as_str();
-    if chosen == partition.name().as_str() {
-        partition.set("Default", "YES").expect("invariant: YES is a value of Default");
-    } else if !chosen.is_empty() {
-        partition.unset("Default");
-    }
-    partition
-}
-
-/// Partitions without a relation are in the file alone, and one of them may have been the default.
-fn retire_other_defaults(seen: &Observed, conf: &mut SlurmConf) {
-    let defaults: Vec<Partition> = conf
+pub(super) fn choose_default(seen: &Observed, conf: &mut SlurmConf) {
+    let present = |name: &PartitionName| conf.partition(name.as_str()).is_some();
+    let chosen = options::default_partition(seen).filter(present);
+    let Some(default) = chosen.or_else(|| defaults(seen).into_iter().find(|name| present(name)).cloned()) else {
+        return;
+    };
+    let records: Vec<Partition> = conf
         .partitions()
-        .filter(|record| record.get("Default").is_some() && record.name() != seen.options.default_partition)
+        .filter(|record| (record.name() == default.as_str()) != record.get("Default").is_some())
         .filter_map(|record| Partition::try_from(record).ok())
         .collect();
-    for mut partition in defaults {
+    for mut partition in records {
         let nodeset = conf
             .nodeset(partition.name().as_str())
             .and_then(|record| NodeSet::new(record.name(), record.get("Feature").unwrap_or(record.name())).ok());
-        partition.unset("Default");
+        match *partition.name() == default {
+            true => partition.set("Default", "YES").expect("invariant: YES is a value of Default"),
+            false => partition.unset("Default"),
+        }
         let nodeset = nodeset.unwrap_or_else(|| partition.nodeset());
         conf.set_partition(&partition, &nodeset);
     }
+}
+
+/// Reads a file with its parameters taken off. One that cannot be read counts as none.
+pub(super) fn overlaid(text: Option<&String>) -> Option<Overlaid> {
+    text.and_then(|text| Overlaid::parse(text).ok())
 }
 
 fn set(conf: &mut SlurmConf, key: &str, value: &str) {

@@ -1,0 +1,80 @@
+//! Jobs on nodes: end them.
+
+use super::{ActionFailure, ActionResults, needed_host_list, nodes, told};
+use serde::Deserialize;
+use slurm_conf::HostList;
+use slurm_ops::Machine;
+use slurm_ops::scontrol::{self, JobRecord};
+use std::time::{Duration, Instant};
+
+/// Slurm gives a job half a minute to end by itself, and then some to its processes.
+const PATIENCE: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Destroy {
+    nodes: String,
+    #[serde(default, rename = "dry-run")]
+    dry_run: bool,
+}
+
+pub(super) fn destroy(
+    request: &Destroy,
+    daemon: impl FnOnce() -> Result<(), ActionFailure>,
+    machine: &Machine,
+) -> Result<ActionResults, ActionFailure> {
+    let wanted = needed_host_list("nodes", &request.nodes)?;
+    daemon()?;
+    nodes::select(machine, Some(&wanted))?;
+    let found = on(machine, &wanted)?;
+    let jobs: Vec<u64> = found.iter().map(|job| job.id).collect();
+    let status = match (jobs.is_empty(), request.dry_run) {
+        (true, _) => "no jobs",
+        (false, true) => "dry run",
+        (false, false) => {
+            scontrol::cancel_jobs(machine, &jobs).map_err(|error| told(error, str::to_owned))?;
+            gone(machine, &wanted, &jobs)?;
+            "cancelled"
+        }
+    };
+    let detail =
+        |job: &JobRecord| format!("{} {} of {} on {} ({})", job.id, job.name, job.user, job.nodes, job.state.join("+"));
+    Ok(ActionResults::default()
+        .with("status", status)
+        .with("nodes", wanted.to_string())
+        .with("jobs", numbers(&jobs))
+        .with("details", found.iter().map(detail).collect::<Vec<_>>().join("\n")))
+}
+
+fn numbers(jobs: &[u64]) -> String {
+    jobs.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the jobs that have something on one of the nodes, those that are just ending included.
+fn on(machine: &Machine, nodes: &HostList) -> Result<Vec<JobRecord>, ActionFailure> {
+    let jobs = scontrol::jobs(machine).map_err(|error| told(error, str::to_owned))?;
+    let touches = |job: &JobRecord| match job.nodes.parse::<HostList>() {
+        Ok(used) => used.expand().any(|node| nodes.contains(&node)),
+        // An empty list is that of a job that waits.
+        Err(_) => !job.nodes.is_empty(),
+    };
+    Ok(jobs.into_iter().filter(|job| !job.has("PENDING") && touches(job)).collect())
+}
+
+/// Waits until none of the jobs is on the nodes any more.
+fn gone(machine: &Machine, nodes: &HostList, jobs: &[u64]) -> Result<(), ActionFailure> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let left: Vec<u64> = on(machine, nodes)?.iter().map(|job| job.id).filter(|id| jobs.contains(id)).collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() >= end {
+            let (left, seconds) = (numbers(&left), PATIENCE.as_secs());
+            return Err(ActionFailure::refused(format!(
+                "cancelled, but still ending after {seconds} s: jobs {left}; look at their processes on the nodes, or run this again"
+            )));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}

@@ -1,0 +1,162 @@
+//! Nodes: put them aside, back into service, and show them.
+
+use super::{ActionFailure, ActionResults, host_list, needed_host_list, reason, shown, told};
+use charm::Tools;
+use serde::Deserialize;
+use serde_json::json;
+use slurm_conf::HostList;
+use slurm_ops::Machine;
+use slurm_ops::scontrol::{self, NodeRecord, NodeWord};
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Resume {
+    nodename: String,
+}
+
+pub(super) fn resume(
+    request: &Resume,
+    daemon: impl FnOnce() -> Result<(), ActionFailure>,
+    machine: &Machine,
+) -> Result<ActionResults, ActionFailure> {
+    let nodes = needed_host_list("nodename", &request.nodename)?;
+    daemon()?;
+    // A node that is in service already is what was wanted.
+    scontrol::resume_nodes(machine, &nodes)
+        .map_err(|error| told(error, |why| format!("Error resuming {nodes}: {why}")))?;
+    Ok(ActionResults::default().with("status", "resuming").with("nodes", nodes.to_string()))
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Drain {
+    nodename: String,
+    reason: String,
+}
+
+pub(super) fn drain(
+    request: &Drain,
+    daemon: impl FnOnce() -> Result<(), ActionFailure>,
+    machine: &Machine,
+) -> Result<ActionResults, ActionFailure> {
+    let nodes = needed_host_list("nodename", &request.nodename)?;
+    let reason = reason(&request.reason)?;
+    if reason.is_empty() {
+        return Err(ActionFailure::refused("parameter `reason`: Slurm drains no node without one"));
+    }
+    daemon()?;
+    scontrol::drain_nodes(machine, &nodes, reason)
+        .map_err(|error| told(error, |why| format!("Error draining {nodes}: {why}")))?;
+    Ok(ActionResults::default().with("status", "draining").with("nodes", nodes.to_string()))
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct SetState {
+    nodes: String,
+    state: String,
+    #[serde(default)]
+    reason: String,
+}
+
+pub(super) fn set_state(
+    request: &SetState,
+    daemon: impl FnOnce() -> Result<(), ActionFailure>,
+    tools: &Tools,
+    machine: &Machine,
+) -> Result<ActionResults, ActionFailure> {
+    let nodes = needed_host_list("nodes", &request.nodes)?;
+    let state: NodeWord = serde_json::from_value(json!(request.state.trim().to_ascii_lowercase())).map_err(|_| {
+        let expected = "expected one of idle, resume, undrain, drain, down, fail, failing";
+        ActionFailure::refused(format!("parameter `state`: `{}`: {expected}", shown(&request.state)))
+    })?;
+    let why = reason(&request.reason)?;
+    daemon()?;
+    if !state.wants_reason() && !why.is_empty() {
+        let state = state.as_str();
+        tools.action_log(&format!(
+            "Warning: The '{state}' state does not require a reason to be set. Not updating to node(s) {nodes} 'reason' field to '{why}'."
+        ))?;
+    }
+    let why = state.wants_reason().then_some(if why.is_empty() { "n/a" } else { why });
+    scontrol::set_nodes_state(machine, &nodes, state, why).map_err(|error| {
+        told(error, |why| {
+            format!("Failed to set state of node(s) {nodes} to state '{}'. reason:\n{why}", state.as_str())
+        })
+    })?;
+    Ok(ActionResults::default().with("state", state.as_str()).with("nodes", nodes.to_string()))
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Show {
+    #[serde(default)]
+    nodes: String,
+}
+
+pub(super) fn show(
+    request: &Show,
+    daemon: impl FnOnce() -> Result<(), ActionFailure>,
+    machine: &Machine,
+) -> Result<ActionResults, ActionFailure> {
+    let wanted = host_list("nodes", &request.nodes)?;
+    daemon()?;
+    let records = select(machine, wanted.as_ref())?;
+    let rows: Vec<[String; 5]> = records
+        .iter()
+        .map(|record| {
+            [
+                record.name.clone(),
+                record.state_text(),
+                record.partitions.join(","),
+                unit_of(record).unwrap_or_default(),
+                if is_aside(record) { record.reason.clone() } else { String::new() },
+            ]
+        })
+        .collect();
+    let list: Vec<serde_json::Value> = rows
+        .iter()
+        .map(|[name, state, partitions, unit, reason]| {
+            json!({"node": name, "state": state, "partitions": partitions, "unit": unit, "reason": reason})
+        })
+        .collect();
+    Ok(ActionResults::default()
+        .with("count", rows.len().to_string())
+        .with("nodes", json!(list).to_string())
+        .with("table", table(&rows)))
+}
+
+/// Returns the records of nodes, all or those of a list. One that Slurm does not know is refused by name.
+pub(super) fn select(machine: &Machine, wanted: Option<&HostList>) -> Result<Vec<NodeRecord>, ActionFailure> {
+    let mut records = scontrol::nodes(machine).map_err(|error| told(error, str::to_owned))?;
+    records.sort_by(|one, other| one.name.cmp(&other.name));
+    let Some(wanted) = wanted else { return Ok(records) };
+    let unknown: Vec<String> =
+        wanted.expand().filter(|name| !records.iter().any(|record| record.name == *name)).take(10).collect();
+    if !unknown.is_empty() {
+        return Err(ActionFailure::refused(format!("Slurm knows no node {}", unknown.join(", "))));
+    }
+    records.retain(|record| wanted.contains(&record.name));
+    Ok(records)
+}
+
+/// The reason stays in Slurm's records when a node has returned, so it is of interest only while the node is put aside.
+pub(super) fn is_aside(record: &NodeRecord) -> bool {
+    ["DOWN", "DRAIN", "FAIL", "INVALID_REG", "NOT_RESPONDING"].iter().any(|state| record.has(state))
+}
+
+/// Returns the unit that a node belongs to, `compute/0` of `compute-0`, if its features confirm it.
+pub(super) fn unit_of(record: &NodeRecord) -> Option<String> {
+    let (app, number) = record.name.rsplit_once('-')?;
+    let numbered = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    (numbered && record.features.iter().any(|feature| feature == app)).then(|| format!("{app}/{number}"))
+}
+
+fn table(rows: &[[String; 5]]) -> String {
+    let head = ["NODE", "STATE", "PARTITIONS", "UNIT", "REASON"].map(str::to_owned);
+    let all: Vec<&[String; 5]> = std::iter::once(&head).chain(rows).collect();
+    let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..4).map(width).collect();
+    let line = |row: &&[String; 5]| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
+        format!("{}  {}", cells.join("  "), row[4]).trim_end().to_owned()
+    };
+    all.iter().map(line).collect::<Vec<_>>().join("\n")
+}

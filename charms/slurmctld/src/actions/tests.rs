@@ -1,0 +1,1 @@
+//! Answers to requests, on recorded words of Slurm.

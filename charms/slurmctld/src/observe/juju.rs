@@ -1,0 +1,90 @@
+//! Facts that Juju knows, through its hook tools.
+
+use super::{Compute, MountEndpoint, Offer, Peer, Secret, Shared, read::Memory};
+use crate::error::Error;
+use crate::names;
+use charm::tools::{SecretAnswer, SecretInfo};
+use charm::{AppName, Context, EndpointName, RelationId, Tools};
+use slurm_interface::{ComputeData, PeerApp, PeerUnit, SecretUri};
+use std::collections::BTreeSet;
+
+/// Returns the relations of an endpoint without the one that this very hook ends: Juju may still list it.
+fn relations(ctx: &Context, tools: &Tools, endpoint: &str) -> Result<Vec<RelationId>, Error> {
+    let endpoint: EndpointName = endpoint.parse().expect("invariant: our own endpoints have proper names");
+    let mut relations = tools.relation_ids(&endpoint)?;
+    relations.retain(|relation| Some(relation) != ctx.event.broken_relation());
+    relations.sort_by_key(RelationId::number);
+    Ok(relations)
+}
+
+pub(super) fn peer(ctx: &Context, tools: &Tools) -> Result<Option<Peer>, Error> {
+    let Some(relation) = relations(ctx, tools, names::ENDPOINT_PEER)?.into_iter().next() else { return Ok(None) };
+    let shared = tools.relation_get_app(&relation, &ctx.unit.app())?;
+    let own = tools.relation_get_unit(&relation, &ctx.unit)?;
+    // Nobody but this application writes here; what cannot be read was never written by it.
+    let cluster_name = PeerApp::decode(&shared).ok().flatten().map(|bag| bag.cluster_name);
+    let host = PeerUnit::decode(&own).ok().flatten().map(|bag| bag.hostname.to_string());
+    Ok(Some(Peer { relation, cluster_name, host }))
+}
+
+pub(super) fn mount(ctx: &Context, tools: &Tools, leader: bool) -> Result<Option<MountEndpoint>, Error> {
+    let Some(relation) = relations(ctx, tools, names::ENDPOINT_MOUNT)?.into_iter().next() else { return Ok(None) };
+    let published = match leader {
+        true => tools.relation_get_app(&relation, &ctx.unit.app())?,
+        false => Default::default(),
+    };
+    Ok(Some(MountEndpoint { relation, published }))
+}
+
+pub(super) fn computes(ctx: &Context, tools: &Tools, leader: bool) -> Result<Vec<Compute>, Error> {
+    let mut computes = Vec::new();
+    for relation in relations(ctx, tools, names::ENDPOINT_SLURMD)? {
+        let Some(app) = tools.relation_list_app(&relation)? else { continue };
+        let offer = match ComputeData::decode(&tools.relation_get_app(&relation, &app)?) {
+            Ok(None) => Offer::Nothing,
+            Ok(Some(data)) => Offer::Partition(data.partition, data.nodeset),
+            Err(error) => Offer::Unusable(charm::log::chain(&error)),
+        };
+        let published = match leader {
+            true => tools.relation_get_app(&relation, &ctx.unit.app())?,
+            false => Default::default(),
+        };
+        computes.push(Compute { relation, app, offer, published });
+    }
+    Ok(computes)
+}
+
+/// Asked of the leader only: nobody else may know.
+pub(super) fn secret(
+    ctx: &Context,
+    tools: &Tools,
+    label: &'static str,
+    memory: &Memory,
+    computes: &[Compute],
+) -> Result<Secret, Error> {
+    if memory.secrets_made.contains(label) {
+        return Ok(Secret::JustMade);
+    }
+    let Some(info) = tools.secret_info_get(label)? else { return Ok(Secret::Absent) };
+    let Some(uri) = SecretUri::new(&info.id.uri_in(&ctx.model_uuid)).or_else(|| SecretUri::new(info.id.as_str()))
+    else {
+        return Ok(Secret::Unknown);
+    };
+    let refilled = memory.tried.refilled.contains(label);
+    let readable = refilled || matches!(tools.secret_get_label(label)?, SecretAnswer::Content(_));
+    let shown = computes.iter().filter(|compute| is_granted(&info, &compute.app, &ctx.unit.app()));
+    let shown: BTreeSet<RelationId> = shown.map(|compute| compute.relation.clone()).collect();
+    let unconfirmed = match label {
+        names::AUTH_SECRET => memory.granted.difference(&shown).cloned().collect(),
+        _ => BTreeSet::new(),
+    };
+    let granted = shown.union(&unconfirmed).cloned().collect();
+    Ok(Secret::Shared(Shared { id: info.id, uri, readable, granted, unconfirmed }))
+}
+
+/// Juju names a grant by the application and by the two ends of the relation, `compute.slurmctld#slurmctld.slurmd`.
+fn is_granted(info: &SecretInfo, app: &AppName, own: &AppName) -> bool {
+    let target = format!("application-{app}");
+    let end = format!("{own}.{}", names::ENDPOINT_SLURMD);
+    info.access.iter().any(|access| access.target == target && access.scope.contains(&end))
+}

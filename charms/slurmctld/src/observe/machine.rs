@@ -1,0 +1,143 @@
+//! Facts about the machine, through `slurm-ops`.
+
+use super::read::Memory;
+use super::{Daemon, Machine, StateDirectory, Store};
+use crate::configuration::{Files, Refusals};
+use crate::error::Error;
+use crate::names;
+use charm::Context;
+use slurm_conf::HostName;
+use slurm_ops::mounts::Mount;
+use slurm_ops::systemd::UnitState;
+use slurm_ops::{files, hostname, journal, keys, mounts, needrestart, packages, scontrol, sentinel, systemd};
+use std::time::SystemTime;
+
+pub(super) fn observe(ctx: &Context, machine: &slurm_ops::Machine, memory: &mut Memory) -> Result<Machine, Error> {
+    let host = hostname::short()?;
+    let unit = systemd::state(machine, names::SERVICE)?;
+    let read_by_systemd = |text: Option<String>| text.filter(|_| !unit.needs_daemon_reload);
+    let installed = packages::installed(machine, &names::PACKAGES)?;
+    let complete = names::PACKAGES.iter().all(|name| installed.contains_key(*name));
+    let (store, state) = state_directory(machine)?;
+    Ok(Machine {
+        container: hostname::container(machine)?.is_some(),
+        version: installed
+            .get(names::PACKAGES[0])
+            .filter(|_| complete)
+            .map(|package| package.upstream_version().to_owned()),
+        reported_version: files::read_text(machine, ctx.charm_dir.join(names::REPORTED_VERSION))?,
+        packages_held: installed.values().all(|package| package.held),
+        left_alone: needrestart::is_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?,
+        store,
+        state,
+        auth_key: keys::read_auth_keys(machine)?.is_some(),
+        jwt_key: keys::read_jwt_key(machine)?.is_some(),
+        // A drop-in that systemd has not read does not count.
+        drop_in: read_by_systemd(files::read_text(machine, drop_in_path())?),
+        failure_service: files::read_text(machine, format!("/etc/systemd/system/{}", names::FAILURE_SERVICE))?,
+        live: read_files(machine, "")?,
+        accepted: read_files(machine, names::ACCEPTED)?,
+        refusals: refusals(machine)?,
+        daemon: daemon(machine, &unit, &host),
+        partitions_saved: partitions_saved(machine),
+        suffix: suffix(memory)?,
+        host,
+    })
+}
+
+/// Where our drop-in is.
+fn drop_in_path() -> String {
+    format!("/etc/systemd/system/{}.d/{}.conf", names::SERVICE, names::DROP_IN)
+}
+
+fn read_files(machine: &slurm_ops::Machine, suffix: &str) -> Result<Files, Error> {
+    let [slurm, cgroup, gres] = Files::PATHS.map(|path| files::read_text(machine, format!("{path}{suffix}")));
+    Ok(Files { slurm: slurm?, cgroup: cgroup?, gres: gres? })
+}
+
+/// A record that cannot be read is none: what it says would be found out again.
+fn refusals(machine: &slurm_ops::Machine) -> Result<Refusals, Error> {
+    let text = files::read_text(machine, names::REFUSALS)?.unwrap_or_default();
+    Ok(serde_json::from_str(&text).unwrap_or_default())
+}
+
+/// Looks at the store and into the state directory. A file system of the network may never answer, so there only a child looks.
+fn state_directory(machine: &slurm_ops::Machine) -> Result<(Store, StateDirectory), Error> {
+    let note = format!("{}/{}", names::STATE_DIRECTORY, sentinel::FILE);
+    let mut mount = mounts::mount_at(machine, names::CHECKPOINT_DIRECTORY)?;
+    if mount == Mount::Nothing {
+        let state = match files::read_text(machine, &note)? {
+            Some(note) => StateDirectory::Of(note.trim().to_owned()),
+            None => contents(machine),
+        };
+        return Ok((Store::Local, state));
+    }
+    // Reading also makes autofs mount what is behind its trigger.
+    let read = mounts::read(machine, &note);
+    if mount == Mount::Trigger {
+        mount = mounts::mount_at(machine, names::CHECKPOINT_DIRECTORY)?;
+    }
+    let store = match mount {
+        Mount::Mounted { read_only, .. } => Store::Mounted { read_only },
+        Mount::Nothing | Mount::Trigger => Store::Local,
+    };
+    let state = match read {
+        Ok(Some(note)) => StateDirectory::Of(String::from_utf8_lossy(&note).trim().to_owned()),
+        Ok(None) => contents(machine),
+        Err(error) => StateDirectory::Unreadable(charm::log::chain(&error)),
+    };
+    Ok((store, state))
+}
+
+/// Without a note it matters whether there is anything to lose.
+fn contents(machine: &slurm_ops::Machine) -> StateDirectory {
+    match std::fs::read_dir(machine.path(names::STATE_DIRECTORY)) {
+        Ok(mut entries) => match entries.next() {
+            None => StateDirectory::Empty,
+            Some(_) => StateDirectory::Unmarked,
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => StateDirectory::Absent,
+        Err(error) => StateDirectory::Unreadable(error.to_string()),
+    }
+}
+
+fn daemon(machine: &slurm_ops::Machine, unit: &UnitState, host: &HostName) -> Daemon {
+    let complaint = || journal::last_complaint(machine, names::SERVICE);
+    if unit.is_active() {
+        let answer = scontrol::ping(machine).unwrap_or_else(|error| {
+            tracing::debug!("{error}");
+            Vec::new()
+        });
+        let own = answer.into_iter().find(|ping| ping.hostname == host.as_str() && ping.responding);
+        return own
+            .map_or_else(|| Daemon::Silent { reason: complaint() }, |ping| Daemon::Answering { mode: ping.mode });
+    }
+    match (unit.active.as_str(), unit.sub.as_str()) {
+        ("failed", _) | (_, "auto-restart") => {
+            Daemon::Failing { reason: complaint().unwrap_or_else(|| format!("systemd: {}", unit.result)) }
+        }
+        _ if unit.is_starting() => Daemon::Silent { reason: None },
+        _ => Daemon::Stopped,
+    }
+}
+
+fn partitions_saved(machine: &slurm_ops::Machine) -> bool {
+    let modified = |path: &str| -> Option<SystemTime> { machine.path(path).metadata().ok()?.modified().ok() };
+    match (modified(names::PARTITION_STATE), modified(&format!("{}{}", names::SLURM_CONF, names::ACCEPTED))) {
+        (Some(saved), Some(accepted)) => saved >= accepted,
+        _ => false,
+    }
+}
+
+/// The four characters stay the same for one dispatch, or its plan would never settle.
+fn suffix(memory: &mut Memory) -> Result<String, Error> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    if let Some(suffix) = &memory.suffix {
+        return Ok(suffix.clone());
+    }
+    let mut random = [0_u8; 4];
+    getrandom::fill(&mut random).map_err(Error::Random)?;
+    let suffix: String = random.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 64)])).collect();
+    memory.suffix = Some(suffix.clone());
+    Ok(suffix)
+}

@@ -1,0 +1,124 @@
+//! Brings the files and slurmctld to what is wanted, one proven stage at a time.
+//!
+//! All changes are tried together, with one reconfigure. If that is refused they are tried one by one, so that what is wrong costs
+//! nothing but itself; what was refused for itself is left out until it is changed.
+
+use super::compose::{first_partition, ground, is_sound, suspects, wanted, with_only};
+use super::{Step, identity, options};
+use crate::configuration::{Files, Refused};
+use crate::observe::{Daemon, Observed};
+
+/// Nothing is started without its keys and its state.
+pub(super) fn can_start(seen: &Observed) -> bool {
+    seen.machine.auth_key && seen.machine.jwt_key && identity::state_is_ready(seen)
+}
+
+pub(super) fn configure(seen: &Observed) -> Vec<Step> {
+    if !can_start(seen) || options::holds_back(seen) {
+        return Vec::new();
+    }
+    let machine = &seen.machine;
+    if let Some(refused) = rejected(seen) {
+        return vec![restore(seen, refused)];
+    }
+    let unproven = machine.live != machine.accepted;
+    // A file that somebody else wrote is proven by itself before anything is built on it, unless it takes something away that
+    // we depend on. slurmctld may only seem silent: no command of Slurm works beside a file that its parser cannot read.
+    let up = matches!(machine.daemon, Daemon::Answering { .. } | Daemon::Silent { .. });
+    let complete = machine.live.cgroup.is_some() && machine.live.gres.is_some();
+    let answering = matches!(machine.daemon, Daemon::Answering { .. });
+    let sound = is_sound(seen);
+    if up && unproven && complete && (machine.accepted.slurm.is_some() || answering) && sound {
+        return reconfigure(seen);
+    }
+    // A daemon that does not run for another reason must not make a new configuration look guilty: first it runs, then it changes.
+    if (seen.leader && (answering || !sound)) || machine.live.slurm.is_none() {
+        let step = offer(seen, unproven);
+        if step.is_some() {
+            return step.into_iter().collect();
+        }
+    }
+    match &machine.daemon {
+        Daemon::Stopped | Daemon::Failing { .. } if !seen.tried.start => vec![Step::StartDaemon],
+        Daemon::Answering { .. } if unproven => reconfigure(seen),
+        // A reconfigure leaves the partitions of before in the state directory, and a takeover restores those.
+        Daemon::Answering { .. } if !machine.partitions_saved && !seen.tried.save => {
+            first_partition(&machine.accepted).map(Step::SavePartitions).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the next configuration to try, if the one in place is not the one that is wanted.
+fn offer(seen: &Observed, unproven: bool) -> Option<Step> {
+    let machine = &seen.machine;
+    let wanted = wanted(seen);
+    let last = machine.refusals.last.as_ref();
+    let Some(refused) = last.filter(|last| last.files == wanted && last.version == version(seen)) else {
+        return (machine.live != wanted).then(|| offered(seen, wanted));
+    };
+    let ground = ground(seen);
+    if unproven && machine.live != ground && machine.live.slurm.is_some() {
+        // What the file in place leads to is refused, so that file goes as well.
+        return Some(restore(seen, refused.clone()));
+    }
+    let suspects = suspects(seen, &wanted);
+    if let [only] = suspects.as_slice() {
+        return Some(Step::Blame(only.clone(), refused.reason.clone()));
+    }
+    let single = suspects.iter().map(|suspect| (suspect, with_only(seen, &suspect.change)));
+    let next = single.into_iter().find(|(_, files)| *files != ground && *files != wanted);
+    next.map(|(suspect, files)| Step::OfferConfiguration {
+        files,
+        version: version(seen),
+        suspects: vec![suspect.clone()],
+    })
+    .or_else(|| {
+        // Not to be told apart: the first one stands for all.
+        suspects.first().map(|suspect| Step::Blame(suspect.clone(), refused.reason.clone()))
+    })
+}
+
+fn offered(seen: &Observed, files: Files) -> Step {
+    let suspects = suspects(seen, &files);
+    Step::OfferConfiguration { files, version: version(seen), suspects }
+}
+
+/// The Slurm whose verdict counts.
+fn version(seen: &Observed) -> String {
+    seen.machine.version.clone().unwrap_or_default()
+}
+
+fn restore(seen: &Observed, refused: Refused) -> Step {
+    let suspects = suspects(seen, &refused.files);
+    Step::RestoreConfiguration { refused, suspects, back: ground(seen) }
+}
+
+fn reconfigure(seen: &Observed) -> Vec<Step> {
+    match seen.tried.reconfigure {
+        None => {
+            let suspects = suspects(seen, &seen.machine.live);
+            vec![Step::Reconfigure { version: version(seen), suspects, back: ground(seen) }]
+        }
+        Some(_) => Vec::new(),
+    }
+}
+
+/// Returns the configuration in place if it is one that slurmctld does not take and a better one is known.
+fn rejected(seen: &Observed) -> Option<Refused> {
+    let machine = &seen.machine;
+    machine.live.slurm.as_ref()?;
+    if machine.live == machine.accepted || machine.live == ground(seen) {
+        return None;
+    }
+    match (&machine.refusals.last, &machine.daemon) {
+        // A hook that died between noting the refusal and putting the old file back.
+        (Some(refused), _) if refused.files == machine.live && refused.version == version(seen) => {
+            Some(refused.clone())
+        }
+        (_, Daemon::Failing { reason }) => {
+            Some(Refused { files: machine.live.clone(), version: version(seen), reason: reason.clone() })
+        }
+        _ => None,
+    }
+}
