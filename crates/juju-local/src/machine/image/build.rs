@@ -47,7 +47,9 @@ const PHASES: [&str; 4] = ["running", "downloading", "extracting", "installing"]
 
 /// Runs mmdebstrap with the mirror it chooses by itself.
 fn bootstrap(recipe: &Recipe, rootfs: &Path, lock: &File, log_path: &Path, phase: &mut dyn FnMut(&str)) -> Result<()> {
-    let mut command = system("mmdebstrap");
+    // Its mounts are its own: they go with its processes, also when those are killed.
+    let mut command = system("unshare");
+    command.args(["--mount", "--propagation=slave", "mmdebstrap"]);
     command.args(["--mode=root", "--variant=minbase", "--format=directory", "--aptopt=Acquire::Languages \"none\""]);
     command.args(host_settings()?.iter().map(|setting| format!("--aptopt={setting}")));
     // The package lists are needed again for the pool.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
+use nix::mount::{MntFlags, umount2};
 
 use super::program;
 use recipe::Recipe;
@@ -107,13 +108,34 @@ fn remove_half_built(cache: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Removes a directory and nothing that is mounted in it: what a killed builder has mounted is the host's.
 fn remove(directory: &Path) -> Result<()> {
+    for mounted in mounts_below(directory, &fs::read_to_string("/proc/self/mountinfo")?).iter().rev() {
+        umount2(mounted, MntFlags::MNT_DETACH).with_context(|| format!("could not unmount {}", mounted.display()))?;
+    }
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("could not remove {}", directory.display()))
         }
         _ => Ok(()),
     }
+}
+
+/// Mount points below a directory, in the order in which they were mounted.
+fn mounts_below(directory: &Path, table: &str) -> Vec<PathBuf> {
+    // Blanks and the like are written as octal numbers.
+    let plain = |field: &str| {
+        let mut parts = field.split('\\');
+        let mut path = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let code = part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
+            path.push(code.map_or('\\', char::from));
+            path.push_str(part.get(3..).unwrap_or(part));
+        }
+        PathBuf::from(path)
+    };
+    let points = table.lines().filter_map(|line| line.split(' ').nth(4)).map(plain);
+    points.filter(|point| point.starts_with(directory)).collect()
 }
 
 #[cfg(test)]
@@ -128,6 +150,16 @@ mod tests {
         remove_half_built(cache.path()).unwrap();
         assert!(!cache.path().join(".building-abc").exists());
         assert!(cache.path().join("image-x").exists());
+    }
+
+    #[test]
+    fn only_mounts_below_the_directory_are_found() {
+        let table = "29 1 0:26 / / rw - ext4 /dev/vda rw\n\
+            90 29 0:5 / /cache/.building-a\\040b/rootfs/proc ro - proc proc ro\n\
+            91 29 0:6 / /cache/.building-a\\040b/rootfs/sys ro - sysfs sys ro\n\
+            92 29 0:7 / /cache/.building-ab/rootfs/sys ro - sysfs sys ro\n";
+        let found = mounts_below(Path::new("/cache/.building-a b"), table);
+        assert_eq!(found, ["/cache/.building-a b/rootfs/proc", "/cache/.building-a b/rootfs/sys"].map(PathBuf::from));
     }
 
     #[test]
