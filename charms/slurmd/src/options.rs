@@ -1,7 +1,7 @@
 //! The operator's options as values, each good or bad by itself. Pure: what the installed Slurm thinks of them is asked elsewhere.
 
 use crate::names;
-use slurm_conf::{Node, Partition};
+use slurm_conf::{Node, Partition, UnknownKey};
 use slurm_ops::source::Source;
 
 /// The longest value that a message repeats in full.
@@ -77,6 +77,16 @@ impl Options {
     }
 }
 
+/// Returns what the Slurm on this machine has against a text, in few words. A key that neither it nor we know is named with the one that
+/// may have been meant.
+pub fn objection<'a>(reason: &str, mut unknown: impl Iterator<Item = UnknownKey<'a>>) -> String {
+    match unknown.find(|unknown| reason.to_ascii_lowercase().contains(&format!("key: {}", unknown.key))) {
+        Some(UnknownKey { key, nearest: Some(nearest), .. }) => format!("unknown key `{key}`, did you mean {nearest}?"),
+        Some(UnknownKey { key, nearest: None, .. }) => format!("the Slurm here knows no key `{key}`"),
+        None => reason.to_owned(),
+    }
+}
+
 fn partition(application: &str, text: &str) -> Result<Partition, BadOption> {
     Partition::from_config(application, text)
         .map_err(|error| BadOption::new(names::OPTION_PARTITION_CONFIG, text, charm::log::chain(&error)))
@@ -142,6 +152,16 @@ mod tests {
         assert_eq!(bad(&Given { default_node_state: "up", ..Given::default() }), ["default-node-state"]);
         assert_eq!(bad(&Given { drain_timeout: Some(-1), ..Given::default() }), ["drain-timeout"]);
         assert_eq!(bad(&Given { slurm_source: "ppa:", ..Given::default() }), ["slurm-source"]);
+    }
+
+    #[test]
+    fn a_misspelt_key_is_named_with_the_right_one() {
+        let partition = Partition::from_config("compute", "MaxTim=60 Quality=best").unwrap();
+        let objection = |reason: &str| objection(reason, partition.unknown());
+        let expected = "unknown key `maxtim`, did you mean MaxTime?";
+        assert_eq!(objection("Parsing error at unrecognized key: maxtim"), expected);
+        assert_eq!(objection("unrecognized key: quality"), "the Slurm here knows no key `quality`");
+        assert_eq!(objection("Bad value \"x\" for MaxTime"), "Bad value \"x\" for MaxTime");
     }
 
     #[test]

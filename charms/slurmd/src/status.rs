@@ -100,6 +100,9 @@ fn silent(seen: &Observed, data: &ControllerData, whom: &str) -> Status {
         (Some(Cause::Authentication), Key::Offered { same_as_on_disk: true }) => {
             Status::waiting(format!("for {controllers}, which refuses this node: right key, so do clocks differ?"))
         }
+        (Some(Cause::Clocks), _) => {
+            Status::waiting(format!("for the clocks of {controllers} and this machine to agree"))
+        }
         (Some(Cause::Authentication), _) => {
             Status::waiting(format!("for the key of {controllers}: the one on this machine is refused"))
         }
@@ -123,7 +126,13 @@ fn node(seen: &Observed, record: &Record) -> Status {
         return Status::waiting(format!("for {} to be in partition {app}", seen.node_name));
     }
     if !record.is_responding() {
-        return Status::waiting(format!("for slurmctld to reach this node, {state}"));
+        let why = match seen.machine.cause {
+            Some(Cause::Clocks) => ": its clock is behind this one",
+            Some(Cause::Authentication) => ": its key or clock is not this one's",
+            Some(Cause::NameResolution) => ": a name does not resolve",
+            None => "",
+        };
+        return Status::waiting(format!("for slurmctld to reach this node, {state}{why}"));
     }
     match record.base() {
         "DOWN" | "ERROR" | "UNKNOWN" | "FAIL" => {
@@ -226,6 +235,10 @@ mod tests {
     fn a_node_that_is_not_heard_is_awaited() {
         let seen = with_record(&["DOWN", "NOT_RESPONDING"], "Not responding");
         assert_eq!(shown(&seen), "waiting: for slurmctld to reach this node, down");
+        let mut seen = seen;
+        seen.machine.cause = Some(Cause::Clocks);
+        let expected = "waiting: for slurmctld to reach this node, down: its clock is behind this one";
+        assert_eq!(shown(&seen), expected);
     }
 
     #[test]

@@ -29,12 +29,21 @@ pub enum Cause {
     NameResolution,
     /// The other side refuses what this one says about itself: keys or clocks differ.
     Authentication,
+    /// What the other side says about itself has run out, so its clock is behind.
+    Clocks,
 }
+
+/// A cause that is older than this many lines may be over.
+const RECENT: usize = 30;
 
 impl Cause {
     /// Finds the cause in words of Slurm: of the last line that shows one.
     pub fn find(text: &str) -> Option<Self> {
-        text.lines().rev().find_map(|line| {
+        // This one comes with a refusal of its own, which says less.
+        if text.lines().rev().take(RECENT).any(|line| line.contains("token expired")) {
+            return Some(Self::Clocks);
+        }
+        text.lines().rev().take(RECENT).find_map(|line| {
             let signs = [
                 ("getaddrinfo() failed", Self::NameResolution),
                 ("Unable to resolve", Self::NameResolution),
@@ -51,6 +60,11 @@ impl Cause {
 pub fn cause(machine: &Machine, unit: &str) -> Option<Cause> {
     let journal = read(machine, unit, &format!("--lines={LINES}"))?;
     Cause::find(last_run(&journal))
+}
+
+/// Tells whether slurmd complained about how its own node is described, that is, about `--conf`.
+pub fn blames_description(complaint: &str) -> bool {
+    complaint.contains("failed to create dynamic node") || complaint.contains("Failed to parse nodeline")
 }
 
 /// systemd says that it starts a unit in words that are the same for every unit.
@@ -88,6 +102,7 @@ fn is_harmless(line: &str) -> bool {
         "\"Include\" failed in file",
         "reconfigure failed",
         "Limited MemSpecLimit support",
+        "System GPU detection failed",
     ]
     .iter()
     .any(|known| line.contains(known))
@@ -116,5 +131,8 @@ mod tests {
         let first = text.lines().next().unwrap();
         assert_eq!(Cause::find(last_run(first)), Some(Cause::NameResolution));
         assert_eq!(Cause::find("slurmd: slurmd version 24.11.5 started\n"), None);
+        let behind = "slurmd: error: decode_jwt: token expired at 1794838120\n\
+                      slurmd: error: service_connection: slurm_receive_msg: Protocol authentication error\n";
+        assert_eq!(Cause::find(behind), Some(Cause::Clocks));
     }
 }

@@ -8,7 +8,7 @@ use crate::apply::remember;
 use crate::error::Error;
 use crate::names;
 use crate::observe::{Observed, Registration};
-use crate::{plan, status};
+use crate::{options, plan, status};
 use charm::{ActionFailure, ActionResults, Reconciler};
 use slurm_conf::Node;
 use slurm_ops::scontrol::{self, Candidate};
@@ -114,11 +114,7 @@ fn check(charm: &Slurmd, seen: &Observed, request: &Request) -> Result<Result<No
     let described = plan::described(&candidate).expect("invariant: detected and wished for");
     match scontrol::judge_node(&charm.machine, &described).map_err(|error| ActionFailure::broken(Error::from(error)))? {
         Candidate::Readable => Ok(Ok(wish)),
-        Candidate::Refused { reason } => {
-            let nearest = asked.unknown().find_map(|unknown| unknown.nearest);
-            let hint = nearest.map(|key| format!(", did you mean {key}?")).unwrap_or_default();
-            invalid(format!("{reason}{hint}"))
-        }
+        Candidate::Refused { reason } => invalid(options::objection(&reason, asked.unknown())),
         Candidate::Unknown { why } => invalid(format!("the Slurm on this machine could not be asked: {why}")),
     }
 }

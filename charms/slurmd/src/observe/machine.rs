@@ -182,6 +182,9 @@ fn trouble(
         (Daemon::Failing { .. }, _) => (None, journal::last_complaint(machine, names::SERVICE)),
         (Daemon::Starting { .. }, _) => (journal::cause(machine, names::SERVICE), None),
         (Daemon::Running { .. }, Registration::Unreachable) => (silence.and_then(Cause::find), None),
+        (Daemon::Running { .. }, Registration::Present(record)) if !record.is_responding() => {
+            (journal::cause(machine, names::SERVICE), None)
+        }
         _ => (None, None),
     }
 }

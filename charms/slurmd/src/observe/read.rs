@@ -3,7 +3,7 @@
 use super::machine;
 use super::{Controller, Key, Observed, Offer, Tried};
 use crate::error::Error;
-use crate::options::{BadOption, Given, Options};
+use crate::options::{self, BadOption, Given, Options};
 use crate::{names, plan};
 use charm::tools::{Port, SecretAnswer};
 use charm::{Context, EndpointName, Event, RelationId, Tools, Wake};
@@ -77,11 +77,9 @@ fn judge(machine: &slurm_ops::Machine, tools: &Tools, memory: &mut Memory, seen:
         _ => scontrol::judge_partition(machine, &partition)?,
     };
     if let Candidate::Refused { reason } = &verdict {
-        let nearest = partition.unknown().find_map(|unknown| unknown.nearest);
-        let hint = nearest.map(|key| format!(", did you mean {key}?")).unwrap_or_default();
         let config = tools.config_get()?;
         let value = config.string(names::OPTION_PARTITION_CONFIG);
-        let problem = format!("{reason}{hint}");
+        let problem = options::objection(reason, partition.unknown());
         seen.options.partition = Err(BadOption::new(names::OPTION_PARTITION_CONFIG, value, problem));
     }
     memory.verdict = Some((partition, verdict));

@@ -6,6 +6,7 @@ use crate::observe::{Daemon, Launch, Observed, Registration};
 use crate::options::FirstState;
 use slurm_conf::Node;
 use slurm_interface::ControllerData;
+use slurm_ops::journal;
 
 /// The most memory that is kept back for the system, in MiB.
 const LARGEST_RESERVE: u64 = 1024;
@@ -34,6 +35,7 @@ fn conf(seen: &Observed) -> Option<Node> {
         Phase::Describe | Phase::Delete | Phase::Register => change.first_conf(described),
         Phase::Restore | Phase::Forget => described.clone(),
         Phase::Abort { .. } => Node::from_config(&change.from).unwrap_or_else(|_| written.clone()),
+        _ if is_illegible(seen) => change.first_conf(described),
         _ => written.clone(),
     })
 }
@@ -67,8 +69,15 @@ fn unchanged(seen: &Observed, written: &Node, described: Option<&Node>) -> Node 
             }
             conf
         }
+        (_, Some(described)) if is_illegible(seen) => described.clone(),
         _ => written.clone(),
     }
+}
+
+/// Says whether slurmd cannot read its own description: somebody must have been at the file.
+fn is_illegible(seen: &Observed) -> bool {
+    let failing = matches!(seen.machine.daemon, Daemon::Failing { .. });
+    failing && seen.machine.complaint.as_deref().is_some_and(journal::blames_description)
 }
 
 /// Returns how this node should describe itself: what was detected, what the operator asked for, less what the system needs, with the

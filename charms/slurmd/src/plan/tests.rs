@@ -268,6 +268,17 @@ fn an_alarm_starts_nothing_and_leaves_the_next_try_to_the_timer() {
 }
 
 #[test]
+fn a_description_that_slurmd_cannot_read_is_put_right() {
+    let mut seen = Observed::joined().with_registration(Registration::Unreachable);
+    seen.machine.daemon = Daemon::Failing { result: "exit-code".to_owned() };
+    seen.machine.written.as_mut().unwrap().conf.set("Bogus", "1").unwrap();
+    assert_eq!(steps(&seen), ["start slurmd"], "it may fail for many reasons");
+    seen.machine.complaint = Some("unrecognized key: Bogus / fatal: failed to create dynamic node 'x'".to_owned());
+    assert_eq!(steps(&seen), ["write /etc/default/slurmd"]);
+    assert!(!seen.settled().machine.written.unwrap().conf.render().contains("bogus"));
+}
+
+#[test]
 fn packages_are_not_installed_from_a_source_that_cannot_be_used() {
     let bad = Given { slurm_source: "ppa:", ..Given::default() };
     check(Observed::fresh().with_options(&bad), &[]);
