@@ -1,10 +1,10 @@
 //! Measures one dispatch inside a machine, for `cargo xtask bench dispatch`. One program under many names: as itself it measures,
 //! under the name of a hook tool it answers as Juju did the first time, under another name it notes the call and becomes that program.
 //!
-//!     bench_tool <directory> time|memory|count <times> <command> [arguments…]
+//!     bench_tool <directory> time|own|count <times> <command> [arguments…]
 //!
 //! A hook tool that reads asks the real one once and repeats its answer from then on; one that writes does nothing. `time` prints
-//! nanoseconds, `memory` the peak of the command itself in KiB, `count` the names of the programs that were started.
+//! nanoseconds, `own` the peak memory of the command itself in KiB and its processor time in nanoseconds, `count` the names of the programs that were started.
 
 use std::collections::hash_map::DefaultHasher;
 use std::error::Error;
@@ -124,10 +124,13 @@ fn measure(arguments: &[OsString]) -> Outcome {
         command.args(rest).env(DIRECTORY, directory).env("PATH", &path).stdin(Stdio::null()).stdout(Stdio::null());
         let begun = Instant::now();
         let mut child = command.spawn()?;
-        let mut peak = 0;
-        while what == "memory" && child.try_wait()?.is_none() {
-            let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-            peak = status.lines().find_map(high_water).unwrap_or(peak);
+        let (mut peak, mut processor) = (0, 0);
+        while what == "own" && child.try_wait()?.is_none() {
+            let file = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", child.id())).unwrap_or_default();
+            peak = file("status").lines().find_map(high_water).unwrap_or(peak);
+            // A process that has ended but was not waited for says zero.
+            let spent = file("schedstat").split(' ').next().and_then(|nanos| nanos.parse::<u64>().ok());
+            processor = processor.max(spent.unwrap_or_default());
         }
         let status = child.wait()?;
         let nanos = begun.elapsed().as_nanos();
@@ -136,7 +139,7 @@ fn measure(arguments: &[OsString]) -> Outcome {
         }
         match &*what {
             "time" => println!("{nanos}"),
-            "memory" => println!("{peak}"),
+            "own" => println!("{peak} {processor}"),
             _ => println!(
                 "{}",
                 fs::read_to_string(directory.join("calls")).unwrap_or_default().trim().replace('\n', " ")
