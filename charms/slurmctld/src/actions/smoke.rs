@@ -3,13 +3,16 @@
 use super::{ActionFailure, ActionResults, host_list, nodes};
 use serde::Deserialize;
 use serde_json::json;
-use slurm_conf::{NodeName, PartitionName};
+use slurm_conf::{HostList, NodeName, PartitionName};
 use slurm_ops::Machine;
 use slurm_ops::scontrol::{self, NodeRecord, Smoke};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+/// How long Slurm may take to hear from a node again.
+const RETURN: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(500);
 /// How many nodes are tried at a time.
 const AT_A_TIME: usize = 16;
 
@@ -36,7 +39,7 @@ pub(super) fn test(
         return Err(ActionFailure::refused(format!("parameter `timeout`: {found}: expected 1 to 600 seconds")));
     }
     daemon()?;
-    let records = nodes::select(machine, wanted.as_ref())?;
+    let records = settled(machine, wanted.as_ref(), Duration::from_secs(request.timeout))?;
     let outcomes = outcomes(machine, &records, Duration::from_secs(request.timeout));
     let passed = outcomes.iter().filter(|(_, outcome)| outcome.starts_with("passed")).count();
     let failed: Vec<&str> =
@@ -53,6 +56,23 @@ pub(super) fn test(
         .with("skipped", (outcomes.len() - passed).to_string())
         .with("nodes", json!(list).to_string())
         .with("table", table.join("\n")))
+}
+
+/// Returns the nodes once none of them is on its way back: Slurm takes a moment after `resume` to hear from a node.
+fn settled(
+    machine: &Machine,
+    wanted: Option<&HostList>,
+    patience: Duration,
+) -> Result<Vec<NodeRecord>, ActionFailure> {
+    let end = Instant::now() + patience.min(RETURN);
+    loop {
+        let records = nodes::select(machine, wanted)?;
+        let returning = |record: &NodeRecord| record.has("NOT_RESPONDING") && !record.has("DOWN");
+        if Instant::now() >= end || !records.iter().any(returning) {
+            return Ok(records);
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
 /// Tries every node, several at a time, and returns what came of it in the order of the nodes.
@@ -86,7 +106,9 @@ fn outcome(machine: &Machine, record: &NodeRecord, patience: Duration) -> String
     match scontrol::smoke(machine, &node, &partition, patience) {
         Smoke::Passed { said } => format!("passed on {said}"),
         // Other jobs have the node; that says nothing about it.
-        Smoke::Failed { why } if record.has("ALLOCATED") => format!("skipped, it is full ({why})"),
+        Smoke::Failed { why } if record.has("ALLOCATED") || why.contains("nodes are busy") => {
+            format!("skipped, it is full ({why})")
+        }
         Smoke::Failed { why } => format!("failed: {why}"),
     }
 }
