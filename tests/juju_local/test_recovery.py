@@ -1,5 +1,7 @@
 """What a stranger does to juju-local at the wrong moment: daemons killed here and there, damaged files, odd directories."""
+import json
 import os
+import pathlib
 import signal
 import subprocess
 import threading
@@ -122,6 +124,26 @@ def test_a_daemon_killed_while_it_destroys_its_model_leaves_nothing(new_lab, pro
         _, said = destroying.communicate(timeout=60)
     assert destroying.returncode == 0, said
     lab.assert_gone()
+
+
+def test_machines_are_on_again_after_a_reboot_of_the_host(new_lab, probe):
+    lab = new_lab()
+    lab.juju.deploy(probe, "web", num_units=2)
+    lab.settle(web=2)
+    first = lab.machine_of("web/0")
+    lab.machine("poweroff", "web/1")
+    lab.kill_daemon()
+    # As far as it can be had without a reboot: nothing of the machines is left but their disks.
+    name = f"jl-{lab.identifier}-{first}"
+    for group in pathlib.Path("/sys/fs/cgroup").glob(f"**/juju-local/{name}"):
+        (group / "cgroup.kill").write_text("1")
+    file = laboratory.STATE / "models" / lab.model / "model.json"
+    model = json.loads(file.read_text())
+    assert model["host_boot"]
+    file.write_text(json.dumps({**model, "host_boot": "another"}))
+    lab.await_begin("web/0", "start", count=2, seconds=60)
+    # One that was off stays off.
+    assert lab.juju.status().machines[lab.machine_of("web/1")].machine_status.current == "stopped"
 
 
 def test_a_damaged_state_is_said_so_and_can_be_destroyed(own_state, probe):

@@ -250,6 +250,7 @@ fn recover(state: &mut State) {
         hooks::lost(&mut state.model, &unit, now);
     }
     leadership::extend(state);
+    provision::note_boot(&mut state.model);
     for task in state.model.tasks.values_mut() {
         if task.state == crate::model::TaskState::Running {
             task.state = crate::model::TaskState::Failed;

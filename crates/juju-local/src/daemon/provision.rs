@@ -41,6 +41,18 @@ pub(super) fn add_machine(model: &mut Model, base: &(String, String)) -> anyhow:
     Ok(id)
 }
 
+/// A host that was booted anew has no machines on: those that were are powered on again, from their disks.
+pub(super) fn note_boot(model: &mut Model) {
+    let boot = machine::host_boot();
+    if !model.host_boot.is_empty() && model.host_boot != boot {
+        let was_on = |machine: &&mut Machine| machine.instance.current == Status::Running;
+        for machine in model.machines.values_mut().filter(was_on) {
+            machine.instance = StatusInfo::new(Status::Pending, "");
+        }
+    }
+    model.host_boot = boot;
+}
+
 /// Starts making every machine that has no instance yet.
 pub(super) fn start_missing(shared: &Arc<Shared>, state: &mut State) {
     let missing: Vec<String> = state
@@ -149,4 +161,24 @@ fn seed_files(state: &State, machine: &Machine, rootfs: &Path) -> anyhow::Result
 fn current_program() -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe()?;
     Ok(if path.exists() { path } else { PathBuf::from("/proc/self/exe") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_another_boot_of_the_host_powers_machines_on_and_only_those_that_were() {
+        let mut model = Model::new("m", "00000000-0000-4000-8000-000000000001", "c", "24.11");
+        model.machines.insert("0".to_owned(), Machine::new("0"));
+        model.machines.insert("1".to_owned(), Machine::new("1"));
+        model.machines.get_mut("1").unwrap().instance = StatusInfo::new(Status::Stopped, "");
+        let seen = |model: &Model| model.machines.values().map(|one| one.instance.current).collect::<Vec<_>>();
+        note_boot(&mut model);
+        note_boot(&mut model);
+        assert_eq!(seen(&model), [Status::Running, Status::Stopped]);
+        model.host_boot = "another".to_owned();
+        note_boot(&mut model);
+        assert_eq!(seen(&model), [Status::Pending, Status::Stopped]);
+    }
 }

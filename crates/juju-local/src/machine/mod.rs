@@ -36,6 +36,7 @@ pub(crate) use clean::{clean, remove_directories};
 pub(crate) use network::Network;
 pub(crate) use power::Machine;
 pub(crate) use preflight::preflight;
+pub(crate) use process::host_boot;
 pub(crate) use spec::{Bind, SeedFile, Spec};
 
 /// Prefix of every network namespace, cgroup and machine this program makes.

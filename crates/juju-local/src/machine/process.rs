@@ -38,6 +38,11 @@ impl Process {
     }
 }
 
+/// The boot of this host; empty if it cannot be told.
+pub(crate) fn host_boot() -> String {
+    boot_id().unwrap_or_default()
+}
+
 fn boot_id() -> Result<String> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").context("could not tell the boot of this host")?;
     Ok(text.trim().to_owned())

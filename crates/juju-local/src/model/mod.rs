@@ -97,6 +97,9 @@ pub struct Model {
     /// It is being destroyed, and takes nothing new.
     #[serde(default)]
     pub dying: bool,
+    /// The boot of the host in which its machines were last seen.
+    #[serde(default)]
+    pub host_boot: String,
     /// Release of Slurm in the pool of its machines.
     pub slurm: String,
     /// Values that differ from the default.
@@ -136,6 +139,7 @@ impl Model {
             release: Release::V4,
             created: Moment::now(),
             dying: false,
+            host_boot: String::new(),
             slurm: slurm.to_owned(),
             config: BTreeMap::new(),
             counters: Counters { address: 10, ..Counters::default() },
