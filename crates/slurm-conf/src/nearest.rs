@@ -11,6 +11,8 @@ pub(crate) fn nearest(word: &str, known: impl IntoIterator<Item = &'static str>)
     let allowed = (word.len() / 3).clamp(1, 3);
     known
         .into_iter()
+        // Each letter more or less is a difference, so most words need no closer look.
+        .filter(|candidate| candidate.len().abs_diff(word.len()) <= allowed)
         .map(|candidate| (distance(word.as_bytes(), candidate.as_bytes()), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)

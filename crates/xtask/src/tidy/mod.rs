@@ -25,6 +25,7 @@ type Check = fn() -> Result<Findings>;
 pub(crate) fn run() -> Result<()> {
     let checks: &[(&str, Check)] = &[
         ("format", || cargo(&["fmt", "--all", "--check"])),
+        ("format of the fuzz targets", || cargo(&["fmt", "--manifest-path", "crates/fuzz/Cargo.toml", "--check"])),
         ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
         ("dependency direction", dependencies::check),
         ("files", files::check),
