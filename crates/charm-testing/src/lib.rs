@@ -6,6 +6,8 @@
 //! can be installed, services that start and stop, and a small Slurm that takes up its configuration and registers nodes. Its
 //! files are real ones in a directory of their own, so that modes and owners and atomic replacement are what they are.
 //!
+//! A [`Knife`] ends a dispatch before any of its effects, to see what the next one makes of that.
+//!
 //! It is for tests only, and what passes here is not yet shown to work: whether Juju and Slurm really answer like this is what
 //! the process and cluster tests are for. It schedules nothing: which hook comes next is for the test to say.
 //!
@@ -28,6 +30,7 @@
 //! ```
 
 mod hook;
+mod knife;
 mod machine;
 mod metadata;
 mod model;
@@ -35,5 +38,6 @@ mod model;
 mod model_tests;
 
 pub use hook::Hook;
-pub use machine::FakeMachine;
+pub use knife::Knife;
+pub use machine::{FakeJob, FakeMachine};
 pub use model::{Dispatched, Impossible, Model};

@@ -2,17 +2,19 @@
 //!
 //! Which program does what is in the files below; here is only who gets called.
 
+mod jobs;
 mod packages;
 mod slurm;
 mod systemd;
 
+use crate::knife::Knife;
 use charm::UnitName;
 use slurm::Slurm;
 use slurm_ops::Machine;
 use slurm_ops::command::{CommandRunner, Ended};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use systemd::Unit;
 use tempfile::TempDir;
@@ -23,10 +25,13 @@ pub struct FakeMachine {
     programs: Arc<Programs>,
 }
 
+pub use jobs::FakeJob;
+
 #[derive(Debug)]
 struct Programs {
     root: TempDir,
     state: Mutex<State>,
+    knife: Mutex<Knife>,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +51,7 @@ impl FakeMachine {
     pub fn of(unit: &UnitName) -> Self {
         // Every file is written out to its disk, which in memory takes no time.
         let root = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).expect("a test needs a directory");
-        let fake = Self { programs: Arc::new(Programs { root, state: Mutex::default() }) };
+        let fake = Self { programs: Arc::new(Programs { root, state: Mutex::default(), knife: Mutex::default() }) };
         let (user, group) = (nix::unistd::Uid::effective(), nix::unistd::Gid::effective());
         // Whoever runs the test owns all there is, so every owner has its numbers.
         fake.write("/etc/passwd", &format!("root:x:{user}:{group}::/:/bin/sh\nslurm:x:{user}:{group}::/:/bin/false\n"));
@@ -56,6 +61,13 @@ impl FakeMachine {
             fs::create_dir_all(fake.programs.path(directory)).expect("a test needs its directories");
         }
         fake
+    }
+
+    /// Puts the machine under a knife, most often that of its model.
+    #[must_use]
+    pub fn under(self, knife: &Knife) -> Self {
+        *self.programs.knife.lock().unwrap_or_else(PoisonError::into_inner) = knife.clone();
+        self
     }
 
     /// Returns the machine as a charm sees it.
@@ -109,6 +121,16 @@ impl FakeMachine {
         self.programs.state().until_failure.take().is_some()
     }
 
+    /// Has Slurm's parser refuse every slurm.conf with this word in it.
+    pub fn parser_refuses(&self, word: &str) {
+        self.programs.state().slurm.unreadable.push(word.to_owned());
+    }
+
+    /// Has slurmctld refuse every slurm.conf with this word in it, in these words.
+    pub fn slurmctld_refuses(&self, word: &str, journal: &str) {
+        self.programs.state().slurm.objections.push((word.to_owned(), journal.to_owned()));
+    }
+
     /// Has the next reconfigure refuse, with this line in the journal.
     pub fn refuse_next_configuration(&self, journal: &str) {
         self.programs.state().slurm.refusal = Some(journal.to_owned());
@@ -118,6 +140,10 @@ impl FakeMachine {
 impl Programs {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn knife(&self) -> Knife {
+        self.knife.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -157,6 +183,12 @@ impl CommandRunner for Programs {
             }
             left => state.until_failure = left.map(|left| left - 1),
         }
+        let effect = !only_looks(program, &words);
+        if effect {
+            drop(state);
+            self.knife().before(format!("{program} {}", words.join(" ")));
+            state = self.state();
+        }
         match program {
             "apt-get" => Some(self.apt_get(&words)),
             "apt-mark" => Some(self.apt_mark(&words)),
@@ -177,7 +209,25 @@ impl CommandRunner for Programs {
                  UpTime=0-00:12:04\n",
             )),
             "scontrol" if self.is_installed("slurm-client") => Some(self.scontrol(&mut state, &words)),
+            "squeue" if self.is_installed("slurm-client") => Some(self.squeue(&mut state, &words)),
+            "scancel" if self.is_installed("slurm-client") => Some(self.scancel(&mut state, &words)),
+            "srun" if self.is_installed("slurm-client") => Some(self.srun(&mut state, &words)),
             _ => None,
         }
+    }
+
+    fn before_write(&self, path: &Path) {
+        let shown = path.strip_prefix(self.root.path()).unwrap_or(path);
+        self.knife().before(format!("write /{}", shown.display()));
+    }
+}
+
+/// Tells whether a program changes nothing.
+fn only_looks(program: &str, words: &[&str]) -> bool {
+    match program {
+        "systemctl" => words.contains(&"show"),
+        "scontrol" => matches!(words.first(), Some(&("ping" | "show" | "version" | "listjobs"))),
+        "cat" | "test" | "journalctl" | "squeue" | "slurmd" => true,
+        _ => false,
     }
 }

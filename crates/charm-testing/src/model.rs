@@ -6,12 +6,14 @@ mod session;
 mod state;
 
 use crate::hook::Hook;
+use crate::knife::{Killed, Knife};
 use crate::metadata::Metadata;
 use charm::{AppName, Context, Databag, EndpointName, RelationId, Status, Tools, UnitName};
 use serde_json::Value;
-use session::Session;
+use session::{Outcome, Session};
 use state::{App, Relation, State, Unit};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,13 +34,16 @@ impl Impossible {
 #[derive(Clone, Default)]
 pub struct Model {
     state: Arc<Mutex<State>>,
+    knife: Knife,
 }
 
 /// What one dispatch did.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Dispatched {
     /// Whether it ended with 0, and so whether what it wrote was committed.
     pub succeeded: bool,
+    /// Whether a [`Knife`] ended it.
+    pub killed: bool,
     /// Every hook tool with its arguments, in order.
     pub calls: Vec<String>,
     /// What it logged, level and text.
@@ -52,34 +57,44 @@ pub struct Dispatched {
 impl Dispatched {
     /// Returns the calls that change something in the model, the log left out.
     pub fn writes(&self) -> Vec<&str> {
-        const WRITES: [&str; 17] = [
-            "action-fail",
-            "action-set",
-            "application-version-set",
-            "close-port",
-            "juju-reboot",
-            "open-port",
-            "relation-set",
-            "secret-add",
-            "secret-grant",
-            "secret-remove",
-            "secret-revoke",
-            "secret-set",
-            "state-delete",
-            "state-set",
-            "status-set",
-            "storage-add",
-            "action-log",
-        ];
-        let writes = |call: &&String| call.split(' ').next().is_some_and(|tool| WRITES.contains(&tool));
+        let writes = |call: &&String| call.split(' ').next().is_some_and(writes);
         self.calls.iter().filter(writes).map(String::as_str).collect()
     }
+}
+
+/// Tells whether a hook tool changes something in the model, the log left out.
+fn writes(tool: &str) -> bool {
+    const WRITES: [&str; 17] = [
+        "action-fail",
+        "action-log",
+        "action-set",
+        "application-version-set",
+        "close-port",
+        "juju-reboot",
+        "open-port",
+        "relation-set",
+        "secret-add",
+        "secret-grant",
+        "secret-remove",
+        "secret-revoke",
+        "secret-set",
+        "state-delete",
+        "state-set",
+        "status-set",
+        "storage-add",
+    ];
+    WRITES.contains(&tool)
 }
 
 impl Model {
     /// Returns an empty model.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns what can end dispatches of this model before one of their effects.
+    pub fn knife(&self) -> &Knife {
+        &self.knife
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -280,7 +295,8 @@ impl Model {
         self.state().until_failure.take().is_some()
     }
 
-    /// Dispatches a hook or an action on a unit: `run` is the charm. What it wrote counts only if it ends with 0.
+    /// Dispatches a hook or an action on a unit: `run` is the charm. What it wrote counts only if it ends with 0, or if it was one of
+    /// the charm's own `timers` that called: after `juju-exec` Juju commits what there is, also of a process that was killed.
     pub fn dispatch(
         &self,
         unit: &UnitName,
@@ -292,10 +308,16 @@ impl Model {
         let environment = self.environment(unit, hook);
         let ctx = Context::read(timers, &|variable| environment.get(variable).cloned())
             .map_err(|error| Impossible::new(charm::log::chain(&error)))?;
-        let session = Arc::new(Session::new(unit.clone(), Arc::clone(&self.state), hook.clone()));
-        let code = run(ctx, Tools::with_runner(unit, Arc::clone(&session) as Arc<dyn charm::tools::ToolRunner>));
-        let succeeded = code == ExitCode::SUCCESS;
-        Ok(session.end(succeeded))
+        let session = Arc::new(Session::new(unit.clone(), Arc::clone(&self.state), hook.clone(), self.knife.clone()));
+        let tools = Tools::with_runner(unit, Arc::clone(&session) as Arc<dyn charm::tools::ToolRunner>);
+        let timer = hook.path.strip_prefix("hooks/").is_some_and(|name| timers.contains(&name));
+        let outcome = match catch_unwind(AssertUnwindSafe(|| run(ctx, tools))) {
+            Ok(code) if code == ExitCode::SUCCESS => Outcome::Succeeded,
+            Ok(_) => Outcome::Failed,
+            Err(payload) if payload.is::<Killed>() => Outcome::Killed,
+            Err(payload) => resume_unwind(payload),
+        };
+        Ok(session.end(outcome, timer))
     }
 
     fn check(&self, unit: &UnitName, hook: &Hook) -> Result<(), Impossible> {

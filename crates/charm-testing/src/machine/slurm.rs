@@ -1,7 +1,9 @@
 //! A small Slurm: partitions from slurm.conf, nodes that register, and `scontrol` to ask about them.
 
+use super::jobs::FakeJob;
 use super::{Programs, State, fails, says};
 use serde_json::{Value, json};
+use slurm_conf::HostList;
 use slurm_ops::command::Ended;
 use slurm_ops::slurmd::SlurmdOptions;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,15 +15,21 @@ pub(super) struct Slurm {
     /// What the journal has to say about the next reconfigure, which is refused.
     pub(super) refusal: Option<String>,
     pub(super) journal: String,
-    nodes: BTreeMap<String, Node>,
+    /// Words that the parser does not take.
+    pub(super) unreadable: Vec<String>,
+    /// Words that slurmctld does not take, and what it says then.
+    pub(super) objections: Vec<(String, String)>,
+    pub(super) jobs: BTreeMap<u64, FakeJob>,
+    pub(super) nodes: BTreeMap<String, Node>,
     partitions: BTreeSet<String>,
 }
 
 #[derive(Debug)]
-struct Node {
-    features: Vec<String>,
+pub(super) struct Node {
+    pub(super) features: Vec<String>,
     real_memory: u64,
     cpus: u64,
+    down: bool,
     drained: bool,
     reason: String,
     comment: String,
@@ -43,14 +51,34 @@ impl Slurm {
             features: features.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
             real_memory: value("RealMemory").and_then(|text| text.parse().ok()).unwrap_or(0),
             cpus: value("CPUs").and_then(|text| text.parse().ok()).unwrap_or(0),
-            drained: false,
-            reason: String::new(),
+            // What a node brings along counts from its first registration.
+            down: value("State").is_some_and(|state| state.eq_ignore_ascii_case("DOWN")),
+            drained: value("State").is_some_and(|state| state.eq_ignore_ascii_case("DRAIN")),
+            reason: value("Reason").map(|reason| reason.trim_matches('"').to_owned()).unwrap_or_default(),
             comment: String::new(),
         });
     }
 
+    pub(super) fn add_node(&mut self, name: &str, feature: &str) {
+        let node = Node {
+            features: vec![feature.to_owned()],
+            real_memory: 1000,
+            cpus: 2,
+            down: false,
+            drained: false,
+            reason: String::new(),
+            comment: String::new(),
+        };
+        self.nodes.insert(name.to_owned(), node);
+    }
+
     fn node(&self, name: &str, node: &Node) -> Value {
-        let mut state = vec!["IDLE"];
+        let busy = self.jobs.values().any(|job| job.runs_on(name));
+        let mut state = vec![match (node.down, busy) {
+            (true, _) => "DOWN",
+            (false, true) => "MIXED",
+            (false, false) => "IDLE",
+        }];
         if node.drained {
             state.push("DRAIN");
         }
@@ -68,6 +96,10 @@ impl Programs {
     /// Reads slurm.conf as slurmctld does when it starts. Returns what it would refuse.
     pub(super) fn take_up_configuration(&self, state: &mut State) -> Option<String> {
         let text = self.read("/etc/slurm/slurm.conf").unwrap_or_default();
+        let objection = state.slurm.objections.iter().find(|(word, _)| text.contains(word));
+        if let Some((_, journal)) = objection {
+            return Some(format!("{journal}\n"));
+        }
         let names = text.lines().filter_map(|line| line.strip_prefix("PartitionName="));
         let mut partitions = BTreeSet::new();
         for name in names.filter_map(|rest| rest.split(' ').next()) {
@@ -83,7 +115,7 @@ impl Programs {
 
     pub(super) fn scontrol(&self, state: &mut State, words: &[&str]) -> Ended {
         match words {
-            ["version"] => return says("slurm-wlm 24.11.5\n"),
+            ["version"] => return self.check(state),
             ["ping", ..] => return says(self.ping(state).to_string()),
             _ => {}
         }
@@ -102,6 +134,11 @@ impl Programs {
                 let found = state.slurm.partitions.iter().filter(|own| name.is_none_or(|name| name == own));
                 says(json!({ "partitions": found.map(|name| partition(name)).collect::<Vec<_>>() }).to_string())
             }
+            ["listjobs", rest @ ..] => {
+                let name = rest.iter().find(|word| !word.starts_with("--")).copied().unwrap_or_default();
+                let jobs = state.slurm.jobs.iter().filter(|(_, job)| job.runs_on(name));
+                says(json!({"jobs": jobs.map(|(id, _)| json!({"job_id": id})).collect::<Vec<_>>()}).to_string())
+            }
             ["reconfigure"] => self.reconfigure(state),
             ["update", what, changes @ ..] => self.update(state, what, changes),
             ["delete", what] => delete(state, what),
@@ -109,8 +146,24 @@ impl Programs {
         }
     }
 
+    /// Every client reads its configuration first: the one under examination, if there is one.
+    fn check(&self, state: &State) -> Ended {
+        let candidates = ["/etc/slurm/slurm.conf.candidate", "/run/slurm-charm-candidate.conf"];
+        let text = candidates.iter().find_map(|path| self.read(path)).unwrap_or_default();
+        match state.slurm.unreadable.iter().find(|word| text.contains(*word)) {
+            None => says("slurm-wlm 24.11.5\n"),
+            Some(word) => fails(
+                1,
+                format!(
+                    "scontrol: error: _parse_next_key: Parsing error at unrecognized key: {word}\n\
+                     scontrol: fatal: Unable to process configuration file\n"
+                ),
+            ),
+        }
+    }
+
     /// On a controller its own daemon answers; on a node whoever there is.
-    fn somebody_answers(&self, state: &State) -> bool {
+    pub(super) fn somebody_answers(&self, state: &State) -> bool {
         if state.slurm.silent {
             return false;
         }
@@ -152,10 +205,18 @@ impl Programs {
                 says("")
             }
             Some(("partitionname", _)) => fails(1, "slurm_update error: Invalid partition name specified\n"),
-            Some(("nodename", name)) => match state.slurm.nodes.get_mut(name) {
-                Some(node) => node.update(changes),
-                None => fails(1, "slurm_update error: Invalid node name specified\n"),
-            },
+            Some(("nodename", names)) => {
+                let list: HostList = names.parse().unwrap_or_default();
+                let mut outcome = says("");
+                for name in list.expand() {
+                    let one = match state.slurm.nodes.get_mut(&name) {
+                        Some(node) => node.update(changes),
+                        None => fails(1, "slurm_update error: Invalid node name specified\n"),
+                    };
+                    outcome = if one.code == 0 { outcome } else { one };
+                }
+                outcome
+            }
             _ => fails(1, "invalid entity\n"),
         }
     }
@@ -168,14 +229,16 @@ impl Node {
             self.comment = comment.to_owned();
         }
         match (value("state="), value("reason=")) {
-            (Some("resume"), _) if !self.drained => fails(1, "slurm_update error: Invalid node state specified\n"),
-            (Some("resume"), _) => {
-                self.drained = false;
+            (Some("resume" | "undrain"), _) if !self.drained && !self.down => {
+                fails(1, "slurm_update error: Invalid node state specified\n")
+            }
+            (Some("resume" | "undrain" | "idle"), _) => {
+                (self.drained, self.down) = (false, false);
                 says("")
             }
             (Some(_), None) => fails(1, "You must specify a reason when DOWNING or DRAINING a node. Request denied\n"),
-            (Some(_), Some(reason)) => {
-                self.drained = true;
+            (Some(state), Some(reason)) => {
+                (self.drained, self.down) = (state != "down", state == "down");
                 self.reason = reason.to_owned();
                 says("")
             }

@@ -7,6 +7,7 @@ mod secrets;
 use super::Dispatched;
 use super::state::{Relation, State, Unit, merge};
 use crate::hook::Hook;
+use crate::knife::Knife;
 use charm::tools::{Call, Output, ToolRunner};
 use charm::{Databag, UnitName};
 use serde_json::{Value, json};
@@ -14,8 +15,17 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// How a dispatch ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Succeeded,
+    Failed,
+    Killed,
+}
+
 pub(super) struct Session {
     unit: UnitName,
+    knife: Knife,
     shared: Arc<Mutex<State>>,
     inner: Mutex<Inner>,
 }
@@ -41,26 +51,24 @@ fn misused<T>(text: impl Into<String>) -> Result<T, (i32, String)> {
 }
 
 impl Session {
-    pub(super) fn new(unit: UnitName, shared: Arc<Mutex<State>>, hook: Hook) -> Self {
+    pub(super) fn new(unit: UnitName, shared: Arc<Mutex<State>>, hook: Hook, knife: Knife) -> Self {
         let draft = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let done =
-            Dispatched { succeeded: false, calls: Vec::new(), log: Vec::new(), results: Databag::new(), failure: None };
+        let done = Dispatched::default();
         let inner = Inner { unit: unit.clone(), hook, draft, added: BTreeSet::new(), done };
-        Self { unit, shared, inner: Mutex::new(inner) }
+        Self { unit, knife, shared, inner: Mutex::new(inner) }
     }
 
     /// Commits the draft, or drops it.
-    pub(super) fn end(&self, succeeded: bool) -> Dispatched {
+    pub(super) fn end(&self, outcome: Outcome, timer: bool) -> Dispatched {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if succeeded {
+        if outcome == Outcome::Succeeded || timer {
             let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
             inner.draft.until_failure = shared.until_failure;
             *shared = inner.draft.clone();
         }
-        inner.done.succeeded = succeeded;
-        let empty =
-            Dispatched { succeeded, calls: Vec::new(), log: Vec::new(), results: Databag::new(), failure: None };
-        std::mem::replace(&mut inner.done, empty)
+        inner.done.succeeded = outcome == Outcome::Succeeded;
+        inner.done.killed = outcome == Outcome::Killed;
+        std::mem::take(&mut inner.done)
     }
 
     /// Status and version take effect whatever becomes of the dispatch.
@@ -82,6 +90,9 @@ impl Session {
     }
 
     fn answer(&self, call: &Call<'_>) -> Answer {
+        if super::writes(call.tool) {
+            self.knife.before(call.command_line());
+        }
         // A log that cannot be written stops no charm, so failing it would show nothing.
         let fails = call.tool != "juju-log" && self.fails();
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,7 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("slurm-conf", &[]),
     ("slurm-interface", &["slurm-conf"]),
     ("slurm-ops", &["slurm-conf"]),
-    ("charm-testing", &["charm", "slurm-ops"]),
+    ("charm-testing", &["charm", "slurm-conf", "slurm-ops"]),
     ("slurmctld-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops"]),
     ("slurmd-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops"]),
     ("juju-local", &[]),
