@@ -69,8 +69,8 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             tried.reload = true;
             systemd::reload(machine, names::SERVICE)?;
         }
-        Step::RememberDetection { invocation, detected } => {
-            remember(machine, names::DETECTED_FILE, &format!("{invocation}\n{detected}\n"))?;
+        Step::RememberDetection { invocation, known, found } => {
+            remember(machine, names::DETECTED_FILE, &format!("{invocation}\n{known}\n{found}\n"))?;
         }
         Step::BeginChange(change) => remember(machine, names::CHANGE_FILE, &change.render())?,
         Step::ForgetChange => {

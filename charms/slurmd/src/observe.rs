@@ -98,6 +98,8 @@ pub struct Machine {
     pub key_is_news: bool,
     /// What slurmd finds in this machine. None until there is a slurmd to ask.
     pub detected: Option<Node>,
+    /// What it is taken to have: what was remembered of an earlier start, or of this one.
+    pub remembered: Option<Node>,
     /// That was remembered for the running daemon.
     pub detection_saved: bool,
     /// What the operator asked for, or why that cannot be read.

@@ -2,6 +2,7 @@
 //!
 //! No plan here stops slurmd. Data that is missing is a reason to wait: whatever runs goes on running.
 
+mod hardware;
 mod launch;
 mod registration;
 mod step;
@@ -14,6 +15,7 @@ use slurm_interface::{ComputeData, ControllerData};
 use slurm_ops::SlurmVersion;
 use slurm_ops::journal::Cause;
 
+pub(crate) use hardware::lost;
 pub(crate) use launch::described;
 pub(crate) use registration::{Phase, depends_on_jobs, phase};
 pub use step::Step;
@@ -232,10 +234,10 @@ fn reopen(seen: &Observed, resume: bool) -> Option<Step> {
 fn settle(seen: &Observed, _: &ControllerData) -> Vec<Step> {
     let mut steps = Vec::new();
     let machine = &seen.machine;
-    if let (Daemon::Running { .. }, false, Some(detected)) =
-        (&machine.daemon, machine.detection_saved, &machine.detected)
+    if let (Daemon::Running { .. }, false) = (&machine.daemon, machine.detection_saved)
+        && let Some((known, found)) = hardware::known(seen).zip(machine.detected.clone())
     {
-        steps.push(Step::RememberDetection { invocation: machine.invocation.clone(), detected: detected.clone() });
+        steps.push(Step::RememberDetection { invocation: machine.invocation.clone(), known, found });
     }
     if let Registration::Present(record) = &machine.registration {
         // A comment of the administrator stays, and shows that the node has been saved.

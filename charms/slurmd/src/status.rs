@@ -119,6 +119,13 @@ fn node(seen: &Observed, record: &Record) -> Status {
         reason => format!(": {reason}"),
     };
     let pending = pending(seen).map(|what| format!("; {what}")).unwrap_or_default();
+    if record.has("INVALID_REG")
+        && let Some(lost) = plan::lost(seen)
+    {
+        return Status::blocked(format!(
+            "this machine has only {lost}: mend it, or accept it with node-config reset=true"
+        ));
+    }
     if record.has("INVALID_REG") {
         return Status::blocked(format!("slurmctld refuses this node{reason}{pending}"));
     }

@@ -11,6 +11,7 @@ use crate::observe::{Observed, Registration};
 use crate::{options, plan, status};
 use charm::{ActionFailure, ActionResults, Reconciler};
 use slurm_conf::Node;
+use slurm_ops::files;
 use slurm_ops::scontrol::{self, Candidate};
 
 /// Keys of a node that follow from the unit, or are the state of the node rather than its description.
@@ -74,6 +75,10 @@ fn take(charm: &mut Slurmd, request: &Request) -> Result<Result<Observed, Refusa
         Ok(wish) => wish,
         Err(refusal) => return Ok(Err(refusal)),
     };
+    if request.reset {
+        // What the machine had once is not asked for any more either.
+        files::remove(&charm.machine, names::DETECTED_FILE).map_err(ActionFailure::broken)?;
+    }
     let text = if wish.is_empty() { String::new() } else { format!("{wish}\n") };
     remember(&charm.machine, names::NODE_CONFIG_FILE, &text).map_err(ActionFailure::broken)?;
     charm.look_again()?;

@@ -34,7 +34,14 @@ pub(super) fn observe(
         Daemon::Running { .. } => registration(scontrol::node(machine, node_name)),
         _ => (Registration::Unreachable, None),
     };
-    let (detected, detection_saved) = detection(machine, version, &daemon, &unit, memory)?;
+    let note = Detection::read(machine)?;
+    let detection_saved = matches!(daemon, Daemon::Running { .. })
+        && note.as_ref().is_some_and(|note| note.invocation == unit.invocation);
+    let detected = match (&note, version) {
+        (Some(note), _) if detection_saved => Some(note.found.clone()),
+        (_, Some(_)) => Some(detected(machine, memory)?),
+        (_, None) => None,
+    };
     let (cause, complaint) = trouble(machine, &daemon, &registration, silence.as_deref());
     Ok(Machine {
         version,
@@ -47,6 +54,7 @@ pub(super) fn observe(
         key_on_disk: keys_on_disk(machine)?.is_some(),
         key_is_news: key_is_news(machine, &unit)?,
         detected,
+        remembered: note.map(|note| note.known),
         detection_saved,
         wish: wish(machine)?,
         written: slurmd::read_options(machine)?.map(launch),
@@ -135,40 +143,41 @@ fn registration(lookup: NodeLookup) -> (Registration, Option<String>) {
     }
 }
 
-/// Returns what slurmd finds in this machine, and whether that was remembered for the running daemon.
+/// The note about what slurmd found when it was last started.
 ///
-/// It is looked for once for each start of slurmd, whoever started it: what a machine is made of may have changed by then, and
-/// looking costs a process.
-fn detection(
-    machine: &slurm_ops::Machine,
-    version: Option<SlurmVersion>,
-    daemon: &Daemon,
-    unit: &UnitState,
-    memory: &mut Memory,
-) -> Result<(Option<Node>, bool), Error> {
-    if version.is_none() {
-        return Ok((None, false));
+/// It is looked for once for each start, whoever started it: what a machine is made of may have changed by then, and looking costs
+/// a process.
+struct Detection {
+    invocation: String,
+    known: Node,
+    found: Node,
+}
+
+impl Detection {
+    fn read(machine: &slurm_ops::Machine) -> Result<Option<Self>, FileError> {
+        let note = files::read_text(machine, names::DETECTED_FILE)?.unwrap_or_default();
+        let mut lines = note.lines();
+        let mut next = || lines.next().filter(|line| !line.is_empty());
+        let read = next().zip(next()).zip(next()).and_then(|((invocation, known), found)| {
+            let (known, found) = (Node::from_config(known).ok()?, Node::from_config(found).ok()?);
+            Some(Self { invocation: invocation.to_owned(), known, found })
+        });
+        Ok(read)
     }
-    let note = files::read_text(machine, names::DETECTED_FILE)?;
-    let remembered = note.as_deref().and_then(|note| note.split_once('\n')).and_then(|(invocation, conf)| {
-        let node = Node::from_config(conf.trim()).ok()?;
-        (invocation == unit.invocation && !node.is_empty()).then_some(node)
-    });
-    if matches!(daemon, Daemon::Running { .. })
-        && let Some(node) = remembered
-    {
-        return Ok((Some(node), true));
+}
+
+/// Has slurmd look what is in this machine, once in a dispatch.
+fn detected(machine: &slurm_ops::Machine, memory: &mut Memory) -> Result<Node, Error> {
+    if let Some(node) = &memory.detected {
+        return Ok(node.clone());
     }
-    if memory.detected.is_none() {
-        let mut node = slurmd::machine_info(machine)?;
-        // slurmd names the cards it finds by itself; one that does not is told.
-        let cards: Vec<String> = hardware::nvidia_gpus(machine)?.iter().map(ToString::to_string).collect();
-        if node.get("Gres").is_none() && !cards.is_empty() {
-            node.set("Gres", &cards.join(",")).expect("invariant: names of cards are plain words");
-        }
-        memory.detected = Some(node);
+    let mut node = slurmd::machine_info(machine)?;
+    // slurmd names the cards it finds by itself; one that does not is told.
+    let cards: Vec<String> = hardware::nvidia_gpus(machine)?.iter().map(ToString::to_string).collect();
+    if node.get("Gres").is_none() && !cards.is_empty() {
+        node.set("Gres", &cards.join(",")).expect("invariant: names of cards are plain words");
     }
-    Ok((memory.detected.clone(), false))
+    Ok(memory.detected.insert(node).clone())
 }
 
 /// Finds out why slurmd is of no use. Costs a process, so it is asked only where something is wrong.

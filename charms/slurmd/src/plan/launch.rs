@@ -1,5 +1,6 @@
 //! What slurmd should be started with.
 
+use super::hardware;
 use super::registration::{self, Phase};
 use crate::change::{closed_conf, open_conf};
 use crate::observe::{Daemon, Launch, Observed, Registration};
@@ -84,7 +85,7 @@ fn is_illegible(seen: &Observed) -> bool {
 /// feature that puts the node into its partition. None if one of these is not known.
 pub(crate) fn described(seen: &Observed) -> Option<Node> {
     let wish = seen.machine.wish.as_ref().ok()?;
-    let mut node = seen.machine.detected.clone()?;
+    let mut node = hardware::known(seen)?;
     if let Some(written) = &seen.machine.written {
         steady_memory(&mut node, &written.conf, wish);
     }

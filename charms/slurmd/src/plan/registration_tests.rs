@@ -42,7 +42,7 @@ fn an_empty_node_is_registered_anew_in_this_order() {
         "restart slurmd",
         "give the node back what it had",
         "end the new registration",
-        "remember what slurmd found in this machine",
+        "remember what this machine has",
     ];
     assert_eq!(done(&mut seen), expected);
     assert!(conf(&seen).contains("RealMemory=900"));
@@ -160,6 +160,7 @@ fn a_little_more_memory_is_no_change_and_less_is() {
     seen.machine.detected = detected(24_200);
     assert_eq!(steps(&seen), [""; 0]);
     for memory in [24_000, 48_000] {
+        // Another kernel, or another machine; a tenth less would be a loss.
         seen.machine.detected = detected(memory);
         assert_eq!(steps(&seen), ["note what the node has to get back"]);
     }
@@ -171,6 +172,25 @@ fn a_card_whose_driver_came_later_is_registered() {
     seen.machine.detected.as_mut().unwrap().set("Gres", "gpu:tesla_t4:2").unwrap();
     done(&mut seen);
     assert!(conf(&seen).contains("Gres=gpu:tesla_t4:2"));
+}
+
+#[test]
+fn cards_and_memory_that_are_gone_are_missed_until_the_operator_accepts_it() {
+    let mut seen = Observed::joined();
+    seen.machine.detected.as_mut().unwrap().set("Gres", "gpu:tesla_t4:2").unwrap();
+    done(&mut seen);
+    let mut seen = seen.in_the_next_hook();
+    seen.start();
+    seen.machine.detected.as_mut().unwrap().set("Gres", "gpu:tesla_t4:1").unwrap();
+    seen.machine.detected.as_mut().unwrap().set("RealMemory", "12000").unwrap();
+    assert_eq!(lost(&seen).as_deref(), Some("RealMemory=12000 of 24103, Gres=gpu:tesla_t4:1 of gpu:tesla_t4:2"));
+    assert_eq!(done(&mut seen), ["remember what this machine has"]);
+    assert!(conf(&seen).contains("RealMemory=24103 Gres=gpu:tesla_t4:2"), "Slurm refuses the node, and says why");
+    // `node-config reset=true` forgets what the machine had.
+    seen.machine.remembered = None;
+    done(&mut seen);
+    assert!(conf(&seen).contains("RealMemory=12000 Gres=gpu:tesla_t4:1"), "{}", conf(&seen));
+    assert_eq!(lost(&seen), None);
 }
 
 #[test]

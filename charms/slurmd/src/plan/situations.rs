@@ -49,6 +49,7 @@ impl Observed {
                 key_on_disk: false,
                 key_is_news: false,
                 detected: Some(detected()),
+                remembered: None,
                 detection_saved: false,
                 wish: Ok(Node::new()),
                 written: None,
@@ -193,7 +194,10 @@ impl Observed {
                 tried.reload = true;
                 self.register();
             }
-            Step::RememberDetection { .. } => machine.detection_saved = true,
+            Step::RememberDetection { known, .. } => {
+                machine.remembered = Some(known.clone());
+                machine.detection_saved = true;
+            }
             Step::MarkJoined => {
                 tried.mark = true;
                 self.record_mut().comment = "joined".to_owned();

@@ -32,7 +32,8 @@ pub enum Step {
     MarkJoined,
     RememberDetection {
         invocation: String,
-        detected: Node,
+        known: Node,
+        found: Node,
     },
     SetFeatures(Vec<String>),
     SetWeight(u64),
@@ -71,7 +72,7 @@ impl fmt::Display for Step {
             Self::RestartDaemon => write!(formatter, "restart slurmd"),
             Self::ReloadDaemon => write!(formatter, "reload slurmd"),
             Self::MarkJoined => write!(formatter, "mark the node as joined"),
-            Self::RememberDetection { .. } => write!(formatter, "remember what slurmd found in this machine"),
+            Self::RememberDetection { .. } => write!(formatter, "remember what this machine has"),
             Self::SetFeatures(features) => write!(formatter, "set the node's features to {}", features.join(",")),
             Self::SetWeight(weight) => write!(formatter, "set the node's weight to {weight}"),
             Self::BeginChange(_) => write!(formatter, "note what the node has to get back"),

@@ -43,7 +43,7 @@ fn the_way_into_the_cluster_has_this_order() {
         "write the authentication key",
         "write /etc/default/slurmd",
         "start slurmd",
-        "remember what slurmd found in this machine",
+        "remember what this machine has",
         "mark the node as joined",
         "open port 6818",
     ];
