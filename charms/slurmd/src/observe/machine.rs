@@ -156,13 +156,9 @@ struct Detection {
 impl Detection {
     fn read(machine: &slurm_ops::Machine) -> Result<Option<Self>, FileError> {
         let note = files::read_text(machine, names::DETECTED_FILE)?.unwrap_or_default();
-        let mut lines = note.lines();
-        let mut next = || lines.next().filter(|line| !line.is_empty());
-        let read = next().zip(next()).zip(next()).and_then(|((invocation, known), found)| {
-            let (known, found) = (Node::from_config(known).ok()?, Node::from_config(found).ok()?);
-            Some(Self { invocation: invocation.to_owned(), known, found })
-        });
-        Ok(read)
+        let [invocation, known, found] = note.lines().collect::<Vec<_>>()[..] else { return Ok(None) };
+        let nodes = Node::from_config(known).ok().zip(Node::from_config(found).ok());
+        Ok(nodes.map(|(known, found)| Self { invocation: invocation.to_owned(), known, found }))
     }
 }
 
