@@ -13,6 +13,8 @@ use crate::{layout, program};
 
 /// How much of a failed build's output is shown.
 const SHOWN_LINES: usize = 40;
+/// Tells juju-local which Slurm machines can install.
+pub(crate) const SLURM_VARIABLE: &str = "JUJU_LOCAL_SLURM";
 const POLL: Duration = Duration::from_millis(200);
 
 /// A build under way.
@@ -22,14 +24,15 @@ pub(crate) struct Building {
 }
 
 impl Building {
-    /// Starts the build. Takes no time worth speaking of when the image is in the cache.
-    pub(crate) fn start() -> Result<Self> {
+    /// Starts the build, with another Slurm than the usual one if told so. Takes no time worth speaking of when the image is in the cache.
+    pub(crate) fn start(slurm: Option<&str>) -> Result<Self> {
         let directory = layout::target_directory()?;
         std::fs::create_dir_all(&directory).with_context(|| format!("could not make {}", directory.display()))?;
         let log = directory.join("image-build.log");
         let file = File::create(&log).with_context(|| format!("could not write {}", log.display()))?;
         let errors = file.try_clone().context("could not share the log of the image build")?;
         let mut command = program::program(layout::dist_bin()?.join("juju-local"))?;
+        command.envs(slurm.map(|version| (SLURM_VARIABLE, version)));
         command.args(["image", "build"]).stdin(Stdio::null()).stdout(file).stderr(errors);
         say(&format!("building the machines' image in the background, unless it is cached: see {}", log.display()));
         let child = command.spawn().context("could not start `juju-local image build`")?;

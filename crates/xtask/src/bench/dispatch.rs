@@ -37,7 +37,7 @@ struct Figures {
 pub(super) fn measure() -> Result<(String, String)> {
     setup::run()?;
     pack::juju_local()?;
-    let image = Building::start()?;
+    let image = Building::start(None)?;
     pack::all_charms()?;
     image.finish()?;
     let tool = build_tool()?;

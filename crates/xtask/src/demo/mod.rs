@@ -42,7 +42,7 @@ fn show() -> Result<()> {
     let mut phases = Phases::begin();
     phases.phase("setup", setup::machines)?;
     phases.phase("build juju-local", pack::juju_local)?;
-    let image = Building::start()?;
+    let image = Building::start(None)?;
     phases.phase("pack charms", pack::all_charms)?;
     phases.phase("image", || image.finish())?;
     if juju.exists() {

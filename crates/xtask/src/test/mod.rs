@@ -19,6 +19,9 @@ pub(crate) struct Arguments {
     /// Runs the slow tests too: fuzzing, and those that wait for a time limit of Juju's to run out
     #[arg(long)]
     all: bool,
+    /// Runs what has to work with every Slurm on this version of it: 24.11 or 26.05 (cluster); with --all, everything
+    #[arg(long, value_name = "VERSION", requires = "tier")]
+    slurm: Option<String>,
     /// Handed to the test programs (unit, process), to libFuzzer (fuzz) or to pytest (juju-local, cluster, conformance)
     #[arg(last = true, value_name = "ARGUMENTS", requires = "tier")]
     rest: Vec<String>,
@@ -61,8 +64,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut phases = Phases::begin();
     let mut total = Counts::default();
     let mut failed = Vec::new();
-    let mut machines = tiers::Machines::prepare(&wanted);
-    let extent = tiers::Extent { alone: arguments.tier.is_some(), all: arguments.all };
+    let slurm = arguments.slurm.as_deref();
+    let mut machines = tiers::Machines::prepare(&wanted, slurm);
+    let extent = tiers::Extent { alone: arguments.tier.is_some(), all: arguments.all, slurm };
     for tier in wanted {
         let name = tier.name();
         let outcome = phases.phase(name, || tiers::run(tier, extent, &arguments.rest, &mut machines));

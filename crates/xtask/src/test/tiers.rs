@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::counts::Counts;
 use super::{Tier, fuzz};
 use crate::console::say;
-use crate::image::Building;
+use crate::image::{self, Building};
 use crate::{layout, pack, program, setup};
 
 /// Names another directory with the suite that replays recordings of a real Juju.
@@ -29,14 +29,16 @@ pub(super) struct Outcome {
 
 /// How much of a tier is wanted.
 #[derive(Clone, Copy)]
-pub(super) struct Extent {
+pub(super) struct Extent<'a> {
     /// No other tier runs in this call.
     pub(super) alone: bool,
     /// The slow tests too.
     pub(super) all: bool,
+    /// Which Slurm the machines get, if not the usual one.
+    pub(super) slurm: Option<&'a str>,
 }
 
-pub(super) fn run(tier: Tier, extent: Extent, rest: &[String], machines: &mut Machines) -> Result<Outcome> {
+pub(super) fn run(tier: Tier, extent: Extent<'_>, rest: &[String], machines: &mut Machines) -> Result<Outcome> {
     match tier {
         Tier::Unit => unit(rest),
         Tier::Process => process(rest),
@@ -44,6 +46,13 @@ pub(super) fn run(tier: Tier, extent: Extent, rest: &[String], machines: &mut Ma
         Tier::JujuLocal => juju_local(extent, rest, machines),
         Tier::Cluster => {
             let mut command = pytest_of_ours("tests", extent, machines)?;
+            if let Some(version) = extent.slurm {
+                // The charms are told nothing: the machines have this one to install, and the tests look whether it was.
+                command.env(image::SLURM_VARIABLE, version).env("CLUSTER_SLURM", version);
+                if !extent.all {
+                    command.args(["-m", "core"]);
+                }
+            }
             pytest(command.args(["--ignore", JUJU_LOCAL_TESTS]).args(rest))
         }
         Tier::Conformance => conformance(rest, machines),
@@ -59,7 +68,7 @@ fn unit(rest: &[String]) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn juju_local(extent: Extent, rest: &[String], machines: &mut Machines) -> Result<Outcome> {
+fn juju_local(extent: Extent<'_>, rest: &[String], machines: &mut Machines) -> Result<Outcome> {
     // Beside other tiers they have run already.
     let mut outcome = match extent.alone {
         true => cargo_test(&["--package", "juju-local"], &[])?,
@@ -72,7 +81,7 @@ fn juju_local(extent: Extent, rest: &[String], machines: &mut Machines) -> Resul
 }
 
 /// Pytest on tests of this checkout, which are told where the packed charms are.
-fn pytest_of_ours(tests: &str, extent: Extent, machines: &mut Machines) -> Result<Command> {
+fn pytest_of_ours(tests: &str, extent: Extent<'_>, machines: &mut Machines) -> Result<Command> {
     let python = machines.ready()?;
     let mut command = program::program(&python)?;
     command.args(["-m", "pytest", "--verbose", tests]).current_dir(layout::root()?);
@@ -177,14 +186,14 @@ pub(super) enum Machines {
 
 impl Machines {
     /// Begins what takes long, if a tier that runs later will need it.
-    pub(super) fn prepare(wanted: &[Tier]) -> Self {
+    pub(super) fn prepare(wanted: &[Tier], slurm: Option<&str>) -> Self {
         if !wanted.iter().any(|tier| matches!(tier, Tier::JujuLocal | Tier::Cluster | Tier::Conformance)) {
             return Machines::Unused;
         }
         if !program::is_root() {
             return Machines::Impossible("it boots machines, which only root may: run it with `sudo -E`".to_owned());
         }
-        match setup::machines().and_then(|()| pack::juju_local()).and_then(|()| Building::start()) {
+        match setup::machines().and_then(|()| pack::juju_local()).and_then(|()| Building::start(slurm)) {
             Ok(building) => Machines::Coming(Box::new(building)),
             Err(error) => Machines::Impossible(format!("{error:#}")),
         }
