@@ -33,6 +33,8 @@ pub(super) struct Node {
     drained: bool,
     reason: String,
     comment: String,
+    weight: u64,
+    gres: String,
 }
 
 const SILENCE: &str = "slurm_load error: Unable to contact slurm controller (connect failure)\n";
@@ -41,12 +43,8 @@ const PARTITION_STATE: &str = "/var/lib/slurm/checkpoint/state/part_state";
 impl Slurm {
     /// A node that is known keeps what it registered with first.
     pub(super) fn register(&mut self, options: &SlurmdOptions) {
-        let conf = options.conf.render();
-        let value = |key: &str| {
-            let pairs = conf.split(' ').filter_map(|pair| pair.split_once('='));
-            pairs.filter(|(own, _)| own.eq_ignore_ascii_case(key)).map(|(_, value)| value.to_owned()).next_back()
-        };
-        let features = value("Features").or_else(|| value("Feature")).unwrap_or_default();
+        let value = |key: &str| options.conf.get(key).map(str::to_owned);
+        let features = value("Feature").unwrap_or_default();
         self.nodes.entry(options.name.to_string()).or_insert_with(|| Node {
             features: features.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
             real_memory: value("RealMemory").and_then(|text| text.parse().ok()).unwrap_or(0),
@@ -54,8 +52,10 @@ impl Slurm {
             // What a node brings along counts from its first registration.
             down: value("State").is_some_and(|state| state.eq_ignore_ascii_case("DOWN")),
             drained: value("State").is_some_and(|state| state.eq_ignore_ascii_case("DRAIN")),
-            reason: value("Reason").map(|reason| reason.trim_matches('"').to_owned()).unwrap_or_default(),
+            reason: value("Reason").unwrap_or_default(),
             comment: String::new(),
+            weight: value("Weight").and_then(|text| text.parse().ok()).unwrap_or(1),
+            gres: value("Gres").unwrap_or_default(),
         });
     }
 
@@ -68,6 +68,8 @@ impl Slurm {
             drained: false,
             reason: String::new(),
             comment: String::new(),
+            weight: 1,
+            gres: String::new(),
         };
         self.nodes.insert(name.to_owned(), node);
     }
@@ -87,7 +89,8 @@ impl Slurm {
             "name": name, "state": state, "reason": node.reason, "hostname": "host", "features": node.features,
             // A node set is named after its feature, and its partition after it.
             "partitions": node.features, "real_memory": node.real_memory, "cpus": node.cpus,
-            "comment": node.comment, "version": "24.11.5",
+            "comment": node.comment, "version": "24.11.5", "weight": node.weight, "gres": node.gres,
+            "reason_set_by_user": if node.reason.is_empty() { "" } else { "root" },
         })
     }
 }
@@ -139,6 +142,7 @@ impl Programs {
                 let jobs = state.slurm.jobs.iter().filter(|(_, job)| job.runs_on(name));
                 says(json!({"jobs": jobs.map(|(id, _)| json!({"job_id": id})).collect::<Vec<_>>()}).to_string())
             }
+            ["show", "reservation", ..] => says(json!({ "reservations": [] }).to_string()),
             ["reconfigure"] => self.reconfigure(state),
             ["update", what, changes @ ..] => self.update(state, what, changes),
             ["delete", what] => delete(state, what),
@@ -228,6 +232,12 @@ impl Node {
         if let Some(comment) = value("comment=") {
             self.comment = comment.to_owned();
         }
+        if let Some(weight) = value("weight=").and_then(|weight| weight.parse().ok()) {
+            self.weight = weight;
+        }
+        if let Some(features) = value("availablefeatures=") {
+            self.features = features.split(',').map(str::to_owned).collect();
+        }
         match (value("state="), value("reason=")) {
             (Some("resume" | "undrain"), _) if !self.drained && !self.down => {
                 fails(1, "slurm_update error: Invalid node state specified\n")
@@ -242,12 +252,20 @@ impl Node {
                 self.reason = reason.to_owned();
                 says("")
             }
-            (None, _) => says(""),
+            (None, Some(reason)) => {
+                self.reason = reason.to_owned();
+                says("")
+            }
+            (None, None) => says(""),
         }
     }
 }
 
 fn delete(state: &mut State, what: &str) -> Ended {
+    let busy = |name: &str| state.slurm.jobs.values().any(|job| job.runs_on(name));
+    if what.strip_prefix("nodename=").is_some_and(busy) {
+        return fails(1, format!("delete_node {what}: Requested nodes are busy\n"));
+    }
     let (gone, kind) = match what.split_once('=') {
         Some(("nodename", name)) => (state.slurm.nodes.remove(name).is_some(), "node"),
         Some(("partitionname", name)) => (state.slurm.partitions.remove(name), "partition"),

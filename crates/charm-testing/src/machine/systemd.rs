@@ -2,7 +2,7 @@
 
 use super::{Programs, State, fails, says};
 use slurm_ops::command::Ended;
-use slurm_ops::slurmd::parse_defaults;
+use slurm_ops::slurmd::{SlurmdOptions, parse_defaults};
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -46,12 +46,13 @@ impl Programs {
             (None, true) => ("failed", "failed"),
             (None, false) => ("inactive", "dead"),
         };
+        let pid = unit.pid.unwrap_or(0);
         let result = if unit.failed { "signal" } else { "success" };
         let file = if unit.enabled { "enabled" } else { "disabled" };
         format!(
             "LoadState={load}\nActiveState={active}\nSubState={sub}\nResult={result}\nUnitFileState={file}\n\
-             MainPID={}\nActiveEnterTimestamp=@1794830922\nNeedDaemonReload=no\n",
-            unit.pid.unwrap_or(0)
+             MainPID={pid}\nActiveEnterTimestamp=@1794830922\nExecMainStartTimestamp=@1794830922\n\
+             InvocationID={pid:032x}\nKillMode=process\nNeedDaemonReload=no\n"
         )
     }
 
@@ -118,7 +119,10 @@ impl Programs {
     fn came_up(&self, state: &mut State, name: &str) {
         match name {
             "slurmd.service" => {
-                let options = self.read("/etc/default/slurmd").as_deref().and_then(parse_defaults);
+                // A reload goes on with the words of the start.
+                let pid = state.units.get(name).and_then(|unit| unit.pid).unwrap_or(0);
+                let line = self.read(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                let options = SlurmdOptions::from_arguments(&line.split('\0').collect::<Vec<_>>());
                 if let Some(options) = options.filter(|_| !state.slurm.silent) {
                     state.slurm.register(&options);
                 }
