@@ -1,11 +1,18 @@
 //! Whole dispatches of a compute unit, on a made-up model and a made-up machine: wiring, order of writes, what a failure leaves.
 
+mod actions;
+mod crashes;
+mod hostile;
+
 use crate::Slurmd;
 use crate::names;
 use charm::{AppName, Charm, Databag, RelationId, Status, UnitName};
 use charm_testing::{Dispatched, FakeMachine, Hook, Model};
-use serde_json::json;
+use serde_json::{Value, json};
+use slurm_conf::NodeName;
+use slurm_ops::scontrol::{self, NodeLookup, NodeRecord};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 const SLURMCTLD: &str = include_str!("../../slurmctld/charmcraft.yaml");
 const SLURMD: &str = include_str!("../charmcraft.yaml");
@@ -24,7 +31,64 @@ impl Node {
         let app = model.deploy("compute", SLURMD).unwrap();
         let unit = model.add_unit(&app).unwrap();
         let controller = model.deploy("slurmctld", SLURMCTLD).unwrap();
-        Self { machine: FakeMachine::of(&unit), model, app, unit, controller }
+        Self { machine: FakeMachine::of(&unit).under(model.knife()), model, app, unit, controller }
+    }
+
+    /// A compute unit that is part of its cluster and at rest, and its relation.
+    fn joined() -> (Self, RelationId) {
+        let node = Self::deployed();
+        let relation = node.integrate();
+        node.offer(&relation);
+        node.hook(&Hook::app_changed(&relation, &node.controller));
+        node.hook(&Hook::named("update-status"));
+        node.machine.take_calls();
+        (node, relation)
+    }
+
+    fn act(&self, name: &str, parameters: Value) -> Dispatched {
+        self.dispatch(&Hook::action(name, parameters))
+    }
+
+    fn set_option(&self, option: &str, value: impl Into<Value>) {
+        self.model.set_option(&self.app, option, value.into()).unwrap();
+        self.hook(&Hook::named("config-changed"));
+    }
+
+    /// What Slurm has about this node.
+    #[track_caller]
+    fn record(&self) -> NodeRecord {
+        match scontrol::node(&self.machine.machine(), &NodeName::new("compute-0").unwrap()) {
+            NodeLookup::Present(record) => record,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn shown(&self) -> String {
+        let status = self.model.status(&self.unit).unwrap();
+        format!("{}: {}", status.word(), status.message())
+    }
+
+    /// Every file of the machine but what stands for processes.
+    fn files(&self) -> BTreeMap<String, String> {
+        fn walk(root: &Path, directory: &Path, files: &mut BTreeMap<String, String>) {
+            for entry in std::fs::read_dir(directory).unwrap().flatten() {
+                let path = entry.path();
+                let name = path.strip_prefix(root).unwrap().display().to_string();
+                if path.is_dir() && name != "proc" {
+                    walk(root, &path, files);
+                } else if path.is_file() {
+                    files.insert(name, String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned());
+                }
+            }
+        }
+        let (root, mut files) = (self.machine.machine().path("/"), BTreeMap::new());
+        walk(&root, &root, &mut files);
+        // The number of starts is no part of the state.
+        if let Some(note) = files.get_mut(names::DETECTED_FILE.trim_start_matches('/')) {
+            *note = note.split_once('\n').unwrap().1.to_owned();
+        }
+        files
     }
 
     /// A compute unit after the hooks of its start, and a controller that the test plays.
@@ -56,6 +120,7 @@ impl Node {
         let bag = Databag::from([
             ("auth_secret_id".to_owned(), json!(uri).to_string()),
             ("controllers".to_owned(), json!(["juju-c9fc6f-1:6817"]).to_string()),
+            ("slurm_version".to_owned(), json!("24.11.5").to_string()),
         ]);
         self.model.play(&self.controller, relation, &bag).unwrap();
     }
@@ -83,7 +148,7 @@ fn only_looked(calls: &[String]) {
         let words: Vec<&str> = call.split(' ').collect();
         let looks = match words[0] {
             "systemctl" => words.contains(&"show"),
-            "scontrol" => matches!(words[1], "ping" | "show"),
+            "scontrol" => matches!(words[1], "ping" | "show" | "version"),
             "slurmd" => words[1] == "-C",
             _ => false,
         };
@@ -104,12 +169,19 @@ fn deploy_integrate_settle_and_then_rest() {
     assert_eq!(node.model.ports(&node.unit), ["6818/tcp"]);
     let status = node.model.status(&node.unit);
     assert!(matches!(&status, Some(Status::Active(text)) if text.contains("compute")), "{status:?}");
+    node.hook(&Hook::named("update-status"));
     node.machine.take_calls();
-    for _ in 0..5 {
+    let files = node.files();
+    for _ in 0..20 {
         let done = node.hook(&Hook::named("update-status"));
         assert!(done.writes().is_empty(), "{done:#?}");
-        only_looked(&node.machine.take_calls());
+        let calls = node.machine.take_calls();
+        only_looked(&calls);
+        assert_eq!(calls.len(), 2, "no more processes than the reads need: {calls:?}");
+        // Who leads, which relation with whom, their bag and ours, the options, the key, the port, the status, one line of the log.
+        assert!(done.calls.len() <= 10, "{:#?}", done.calls);
     }
+    assert_eq!(node.files(), files);
 }
 
 #[test]
@@ -159,8 +231,91 @@ fn a_daemon_that_crashed_is_started_again() {
     node.offer(&relation);
     node.hook(&Hook::app_changed(&relation, &node.controller));
     node.machine.crash(names::SERVICE);
-    node.hook(&Hook::named("update-status"));
+    // Whoever calls because it failed does not start it: it would fail and call again.
+    node.hook(&Hook::named(names::EVENT_DAEMON_FAILED));
+    assert!(!node.machine.is_running(names::SERVICE));
+    assert!(node.shown().starts_with("blocked: slurmd fails"), "{}", node.shown());
+    node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
     assert!(node.machine.is_running(names::SERVICE));
+}
+
+#[test]
+fn packages_are_held_and_left_alone_by_whatever_upgrades_the_machine() {
+    let (node, _) = Node::joined();
+    let status = node.machine.read("/var/lib/dpkg/status").unwrap();
+    assert_eq!(status.matches("Status: hold ok installed").count(), names::PACKAGES.len(), "{status}");
+    let needrestart = node.machine.read("/etc/needrestart/conf.d/slurmd-charm.conf").unwrap();
+    assert!(needrestart.contains(r"qr(^slurmd\.service$)"), "{needrestart}");
+    let drop_in = node.machine.read("/etc/systemd/system/slurmd.service.d/10-charm.conf").unwrap();
+    assert!(drop_in.contains("KillMode=process") && drop_in.contains(names::ALARM), "{drop_in}");
+    let alarm = node.machine.read("/etc/systemd/system/slurmd-charm-failed.service").unwrap();
+    assert!(alarm.contains("JUJU_DISPATCH_PATH=hooks/daemon-failed ./dispatch"), "{alarm}");
+}
+
+#[test]
+fn a_slurmd_newer_than_its_controllers_is_refused_by_name() {
+    let node = Node::deployed();
+    let relation = node.integrate();
+    node.offer(&relation);
+    let bag = Databag::from([("slurm_version".to_owned(), json!("23.02.1").to_string())]);
+    node.model.play(&node.controller, &relation, &bag).unwrap();
+    node.hook(&Hook::app_changed(&relation, &node.controller));
+    assert!(!node.machine.is_running(names::SERVICE));
+    assert_eq!(node.shown(), "blocked: slurmd 24.11.5 is newer than slurmctld 23.02.1: upgrade slurmctld first");
+    let bag = Databag::from([("slurm_version".to_owned(), json!("24.11.0").to_string())]);
+    node.model.play(&node.controller, &relation, &bag).unwrap();
+    node.hook(&Hook::app_changed(&relation, &node.controller));
+    assert!(node.machine.is_running(names::SERVICE));
+}
+
+#[test]
+fn a_partition_that_slurm_refuses_is_named_on_the_unit_and_not_published() {
+    let (node, relation) = Node::joined();
+    node.machine.parser_refuses("maxtim");
+    let before = node.model.app_bag(&relation, &node.app);
+    node.set_option(names::OPTION_PARTITION_CONFIG, "MaxTim=60");
+    let expected = "blocked: option partition-config `MaxTim=60`: unknown key `maxtim`, did you mean MaxTime?";
+    assert_eq!(node.shown(), expected);
+    assert_eq!(node.model.app_bag(&relation, &node.app), before);
+    node.set_option(names::OPTION_PARTITION_CONFIG, "MaxTime=60");
+    assert_eq!(node.shown(), "active: idle, partition compute");
+    assert!(node.model.app_bag(&relation, &node.app)["partition"].contains("\"maxtime\""));
+}
+
+#[test]
+fn a_new_node_comes_up_down_if_the_operator_wants_to_look_first() {
+    let node = Node::deployed();
+    node.model.set_option(&node.app, names::OPTION_DEFAULT_NODE_STATE, "down".into()).unwrap();
+    node.model.set_option(&node.app, names::OPTION_DEFAULT_NODE_REASON, "look first".into()).unwrap();
+    let relation = node.integrate();
+    node.offer(&relation);
+    node.hook(&Hook::app_changed(&relation, &node.controller));
+    assert_eq!(node.shown(), "blocked: down, partition compute: look first (`resume` opens it)");
+    assert!(!node.machine.read(names::OPTIONS_FILE).unwrap().contains("State"), "that was for the first start");
+    assert!(node.act("resume", json!({})).succeeded);
+    assert_eq!(node.shown(), "active: idle, partition compute");
+}
+
+#[test]
+fn a_secret_that_is_gone_and_a_relation_made_again_leave_the_node_as_it_is() {
+    let (node, relation) = Node::joined();
+    let files = node.files();
+    node.model.end(&relation);
+    let (again, _) = node.model.integrate((&node.app, "slurmctld"), (&node.controller, "slurmd")).unwrap();
+    // Made again it gives this one hook, and nothing more.
+    node.hook(&Hook::created(&again, &node.controller));
+    assert!(node.machine.is_running(names::SERVICE));
+    assert!(node.model.app_bag(&again, &node.app).contains_key("partition"));
+    let bag = Databag::from([
+        ("auth_secret_id".to_owned(), json!("secret:d3k2v5nmp25c762q9999").to_string()),
+        ("controllers".to_owned(), json!(["juju-c9fc6f-1:6817"]).to_string()),
+    ]);
+    node.model.play(&node.controller, &again, &bag).unwrap();
+    node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert_eq!(node.shown(), "active: idle, partition compute");
+    let mut after = node.files();
+    after.retain(|path, _| !path.starts_with("run/systemd/transient"));
+    assert_eq!(after, files, "the key on the disk goes on serving");
 }
 
 /// Tells the whole story, with whatever `harm` does to it at its start, and returns what is there in the end. A hook that fails is run
