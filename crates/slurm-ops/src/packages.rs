@@ -178,6 +178,12 @@ fn finish(machine: &Machine, units: &[&str]) -> Result<bool, CommandError> {
     Ok(true)
 }
 
+/// Tells whether an installation was cut short before `units` were unmasked: they cannot be started until [`ensure_installed`] is
+/// called again. Starts no process.
+pub fn is_unfinished(machine: &Machine, units: &[&str]) -> bool {
+    units.iter().any(|unit| is_masked(machine, unit))
+}
+
 fn is_masked(machine: &Machine, unit: &str) -> bool {
     let link = fs::read_link(machine.path(format!("/run/systemd/system/{unit}")));
     link.is_ok_and(|target| target.as_os_str() == "/dev/null")

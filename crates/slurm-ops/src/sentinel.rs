@@ -14,6 +14,9 @@ use std::path::Path;
 /// The name of the note.
 pub const FILE: &str = ".cluster";
 
+/// The name of the note before it is one.
+pub const DRAFT: &str = ".cluster.draft";
+
 /// What the note says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sentinel {
@@ -54,8 +57,9 @@ pub fn write_once(machine: &Machine, directory: impl AsRef<Path>, identity: &str
     let directory = directory.as_ref();
     let note = machine.path(directory.join(FILE));
     if !note.exists() {
-        // Written whole beside its place and then linked, which fails if somebody was faster.
-        let draft = directory.join(format!("{FILE}.{}", std::process::id()));
+        // Written whole beside its place and then linked, which fails if somebody was faster. A process killed in between leaves the
+        // draft behind, which says nothing about whose the directory is.
+        let draft = directory.join(DRAFT);
         files::replace(machine, &draft, format!("{}\n", identity.trim()).as_bytes(), &Access::own(0o644))?;
         let linked = fs::hard_link(machine.path(&draft), &note);
         files::remove(machine, &draft)?;
