@@ -1,91 +1,16 @@
 //! Whole dispatches of a controller, on a made-up model and a made-up machine: wiring, order of writes, and what a failure leaves.
 
-use crate::Slurmctld;
+mod actions;
+mod crash;
+mod hostile;
+mod losses;
+mod world;
+
 use crate::names;
-use charm::{AppName, Charm, Databag, RelationId, Status, UnitName};
-use charm_testing::{Dispatched, FakeMachine, Hook, Model};
+use charm::Status;
+use charm_testing::{FakeMachine, Hook};
 use serde_json::json;
-
-const SLURMCTLD: &str = include_str!("../charmcraft.yaml");
-const SLURMD: &str = include_str!("../../slurmd/charmcraft.yaml");
-
-struct Cluster {
-    model: Model,
-    machine: FakeMachine,
-    app: AppName,
-    unit: UnitName,
-}
-
-impl Cluster {
-    fn new() -> Self {
-        let model = Model::new();
-        let app = model.deploy("slurmctld", SLURMCTLD).unwrap();
-        let unit = model.add_unit(&app).unwrap();
-        Self { machine: FakeMachine::of(&unit), model, app, unit }
-    }
-
-    /// A controller after the hooks of its start.
-    fn deployed() -> Self {
-        let cluster = Self::new();
-        cluster.hook(&Hook::named("install"));
-        let peer = cluster.model.peer(&cluster.app).unwrap();
-        cluster.hook(&Hook::created(&peer, &cluster.app));
-        for name in ["leader-elected", "config-changed", "start"] {
-            cluster.hook(&Hook::named(name));
-        }
-        cluster
-    }
-
-    /// A compute application, played by the test, that has published its partition.
-    fn integrate(&self, name: &str) -> (RelationId, AppName) {
-        let compute = self.model.deploy(name, SLURMD).unwrap();
-        let (relation, _) = self.model.integrate((&self.app, "slurmd"), (&compute, "slurmctld")).unwrap();
-        self.hook(&Hook::created(&relation, &compute));
-        self.model.play(&compute, &relation, &partition(name)).unwrap();
-        self.hook(&Hook::app_changed(&relation, &compute));
-        (relation, compute)
-    }
-
-    fn dispatch(&self, hook: &Hook) -> Dispatched {
-        let run = |ctx, tools: charm::Tools| {
-            let make = |ctx, tools| Slurmctld::on(self.machine.machine(), ctx, tools);
-            charm::dispatch::dispatch(ctx, &tools, make)
-        };
-        self.model.dispatch(&self.unit, Slurmctld::TIMERS, hook, run).unwrap()
-    }
-
-    #[track_caller]
-    fn hook(&self, hook: &Hook) -> Dispatched {
-        let done = self.dispatch(hook);
-        assert!(done.succeeded, "{hook:?}: {done:#?} {:#?}", self.machine.take_calls());
-        done
-    }
-
-    fn conf(&self) -> String {
-        self.machine.read(names::SLURM_CONF).unwrap_or_default()
-    }
-}
-
-fn partition(name: &str) -> Databag {
-    let partition = json!({"partitionname": name, "nodes": [name]}).to_string();
-    let nodeset = json!({"nodeset": name, "feature": name}).to_string();
-    Databag::from([("partition".to_owned(), partition), ("nodeset".to_owned(), nodeset)])
-}
-
-/// Fails if a program among these did more than look.
-#[track_caller]
-fn only_looked(calls: &[String]) {
-    for call in calls {
-        let words: Vec<&str> = call.split(' ').collect();
-        let looks = match words[0] {
-            "systemctl" => words.contains(&"show"),
-            "scontrol" => matches!(words[1], "ping" | "show"),
-            "cat" | "test" => true,
-            _ => false,
-        };
-        assert!(looks, "{call}");
-    }
-}
+use world::{Cluster, only_looked, partition};
 
 #[test]
 fn deploy_integrate_settle_and_then_rest() {
@@ -123,8 +48,7 @@ fn no_key_leaves_but_in_a_secret_and_a_private_file() {
 #[test]
 fn a_dispatch_that_fails_publishes_nothing_and_the_next_makes_up_for_it() {
     let cluster = Cluster::deployed();
-    let compute = cluster.model.deploy("compute", SLURMD).unwrap();
-    let (relation, _) = cluster.model.integrate((&cluster.app, "slurmd"), (&compute, "slurmctld")).unwrap();
+    let (relation, compute) = cluster.relate("compute");
     cluster.model.play(&compute, &relation, &partition("compute")).unwrap();
     // A directory in the place of a file is a failure of the machine.
     let path = cluster.machine.machine().path(names::REFUSALS);
@@ -161,70 +85,94 @@ fn a_unit_that_does_not_lead_writes_no_application_data() {
     assert!(cluster.model.app_bag(&peer, &cluster.app).is_empty());
 }
 
-/// Tells the whole story, with whatever `harm` does to it at its start, and returns what is there in the end. A hook that fails is run
-/// again, as Juju does.
-fn story(harm: impl Fn(&Cluster)) -> (Cluster, String, Vec<String>) {
-    let cluster = Cluster::new();
-    cluster.model.set_option(&cluster.app, "cluster-name", json!("lab")).unwrap();
-    let persist = |hook: &Hook| {
-        let done = (0..3).any(|_| cluster.dispatch(hook).succeeded);
-        assert!(done, "{hook:?} never succeeds");
-    };
-    harm(&cluster);
-    persist(&Hook::named("install"));
-    let peer = cluster.model.peer(&cluster.app).unwrap();
-    persist(&Hook::created(&peer, &cluster.app));
-    persist(&Hook::named("config-changed"));
-    let compute = cluster.model.deploy("compute", SLURMD).unwrap();
-    let (relation, _) = cluster.model.integrate((&cluster.app, "slurmd"), (&compute, "slurmctld")).unwrap();
-    cluster.model.play(&compute, &relation, &partition("compute")).unwrap();
-    persist(&Hook::app_changed(&relation, &compute));
-    for _ in 0..2 {
-        persist(&Hook::named(names::EVENT_LOOK_AGAIN));
-    }
-    let keys: Vec<String> = cluster.model.app_bag(&relation, &cluster.app).into_keys().collect();
-    let conf = cluster.conf();
-    (cluster, conf, keys)
-}
-
-/// Tells the story again and again with one failure in it, each time a little later, until none comes any more. All end the same.
-fn always_ends_the_same(harm: impl Fn(&Cluster, usize), spared: impl Fn(&Cluster) -> bool) {
-    let (calm, conf, keys) = story(|_| {});
-    for at in 0.. {
-        let (cluster, conf_after, keys_after) = story(|cluster| harm(cluster, at));
-        if spared(&cluster) {
-            assert!(at > 20, "only {at} failures");
-            return;
+#[test]
+fn a_settled_hook_starts_no_more_than_its_reads_need() {
+    let (cluster, ..) = Cluster::at_rest();
+    let done = cluster.hook(&Hook::named("update-status"));
+    let tools: Vec<&str> = done.calls.iter().filter_map(|call| call.split(' ').next()).collect();
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for tool in tools {
+        match counts.iter_mut().find(|(name, _)| *name == tool) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((tool, 1)),
         }
-        assert_eq!((&conf_after, &keys_after), (&conf, &keys), "failure {at}");
-        assert_eq!(cluster.model.status(&cluster.unit), calm.model.status(&calm.unit), "failure {at}");
-        assert_eq!(cluster.model.grants(&cluster.app, names::AUTH_SECRET).len(), 1, "failure {at}");
-        let done = cluster.hook(&Hook::named("update-status"));
-        assert!(done.writes().is_empty(), "failure {at}: {done:#?}");
+    }
+    let expected = [
+        ("is-leader", 1),
+        // Compute applications, peers, the file system.
+        ("relation-ids", 3),
+        ("relation-list", 1),
+        // The application's bag and ours in the one, both of ours in the other.
+        ("relation-get", 4),
+        ("config-get", 1),
+        // Two secrets: what Juju knows of each, and whether its content is still there.
+        ("secret-info-get", 2),
+        ("secret-get", 2),
+        ("opened-ports", 1),
+        ("status-get", 1),
+        ("juju-log", 1),
+    ];
+    counts.sort_unstable();
+    let mut expected = expected.to_vec();
+    expected.sort_unstable();
+    assert_eq!(counts, expected);
+    assert_eq!(cluster.machine.take_calls().len(), 2, "systemctl show and scontrol ping");
+}
+
+#[test]
+fn options_take_effect_and_go_again() {
+    let (cluster, ..) = Cluster::at_rest();
+    let before = cluster.files("/etc/slurm");
+    cluster.configure("slurm-conf-parameters", json!("KillWait=60\nReturnToService=2"));
+    assert!(cluster.conf().contains("\nKillWait=60\n"), "{}", cluster.conf());
+    assert_eq!(cluster.status(), "active: primary - UP");
+    cluster.configure("process-tracking", json!("cgroup"));
+    assert!(cluster.machine.read(names::CGROUP_CONF).unwrap().contains("ConstrainCores=yes"));
+    cluster.configure("cgroup-parameters", json!("ConstrainCores=no"));
+    assert!(cluster.machine.read(names::CGROUP_CONF).unwrap().contains("ConstrainCores=no"));
+    cluster.machine.take_calls();
+    for (option, value) in [("slurm-conf-parameters", ""), ("process-tracking", "auto"), ("cgroup-parameters", "")] {
+        cluster.option(option, json!(value));
+    }
+    cluster.hook(&Hook::named("config-changed"));
+    let reconfigures = cluster.machine.take_calls().iter().filter(|call| *call == "scontrol reconfigure").count();
+    assert_eq!(reconfigures, 1, "one for all of them");
+    let after = cluster.files("/etc/slurm");
+    assert_eq!(before, after);
+}
+
+#[test]
+fn a_wrong_partition_costs_its_own_application_only() {
+    for by_parser in [true, false] {
+        let cluster = Cluster::deployed();
+        match by_parser {
+            true => cluster.machine.parser_refuses("bogus"),
+            false => cluster.machine.slurmctld_refuses("bogus", "fatal: no such QOS bogus"),
+        }
+        cluster.integrate("first");
+        let mut bag = partition("wrong");
+        bag.insert(
+            "partition".to_owned(),
+            json!({"partitionname": "wrong", "nodes": ["wrong"], "qos": "bogus"}).to_string(),
+        );
+        let (wrong, _) = cluster.integrate_with("wrong", &bag);
+        let (last, _) = cluster.integrate("last");
+        assert!(cluster.status().starts_with("blocked: wrong: partition refused: "), "{}", cluster.status());
+        assert!(cluster.conf().contains("PartitionName=last") && !cluster.conf().contains("bogus"));
+        assert!(cluster.model.app_bag(&wrong, &cluster.app).is_empty());
+        assert!(!cluster.model.app_bag(&last, &cluster.app).is_empty());
     }
 }
 
 #[test]
-fn a_program_that_fails_anywhere_changes_nothing_about_the_end() {
-    always_ends_the_same(|cluster, at| cluster.machine.fail_after(at), |cluster| cluster.machine.spare());
-}
-
-#[test]
-fn a_hook_tool_that_fails_anywhere_changes_nothing_about_the_end() {
-    always_ends_the_same(|cluster, at| cluster.model.fail_after(at), |cluster| cluster.model.spare());
-}
-
-#[test]
-fn resume_is_answered_and_a_wrong_parameter_is_named() {
-    let cluster = Cluster::deployed();
-    let done = cluster.hook(&Hook::action("resume", json!({"nodename": "compute-9"})));
-    assert!(done.failure.as_deref().is_some_and(|why| why.contains("Invalid node name")), "{done:#?}");
-    let done = cluster.hook(&Hook::action("resume", json!({"nodename": 9})));
-    assert!(done.failure.as_deref().is_some_and(|why| why.starts_with("parameter `nodename`: ")), "{done:#?}");
-    for hostile in ["a state=down", "a\nb", "", "[", "../x", "a'b", "$(x)", "a;b"] {
-        cluster.machine.take_calls();
-        let done = cluster.hook(&Hook::action("resume", json!({ "nodename": hostile })));
-        assert!(done.failure.is_some() && done.results.is_empty(), "{hostile:?}: {done:#?}");
-        assert_eq!(cluster.machine.take_calls(), Vec::<String>::new(), "{hostile:?}");
+fn the_workload_is_held_and_left_alone() {
+    let (cluster, ..) = Cluster::at_rest();
+    assert_eq!(cluster.machine.read("/var/lib/dpkg/status").unwrap().matches("Status: hold").count(), 4);
+    assert!(cluster.machine.read("/etc/needrestart/conf.d/slurmctld-charm.conf").unwrap().contains("slurmctld"));
+    let drop_in = cluster.machine.read("/etc/systemd/system/slurmctld.service.d/10-charm.conf").unwrap();
+    for line in ["OnFailure=slurmctld-charm-failed.service", "Restart=on-failure", "StartLimitBurst=4"] {
+        assert!(drop_in.contains(line), "{drop_in}");
     }
+    let service = cluster.machine.read("/etc/systemd/system/slurmctld-charm-failed.service").unwrap();
+    assert!(service.contains("\"slurmctld/0\" \"JUJU_DISPATCH_PATH=hooks/look-again ./dispatch\""), "{service}");
 }

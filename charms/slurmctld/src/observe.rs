@@ -118,7 +118,7 @@ pub struct Machine {
     pub host: HostName,
     /// In a container Slurm cannot use control groups.
     pub container: bool,
-    /// None unless all packages are installed.
+    /// None unless all packages are installed, and their services can be started.
     pub version: Option<String>,
     /// The version that Juju has been told.
     pub reported_version: Option<String>,

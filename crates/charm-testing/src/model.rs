@@ -271,6 +271,20 @@ impl Model {
         secret.map(|secret| secret.grants.iter().copied().collect()).unwrap_or_default()
     }
 
+    /// Takes the content of every secret away, as Juju up to 4.0.11 could; what is known about them stays.
+    pub fn lose_secret_content(&self) {
+        for secret in self.state().secrets.values_mut() {
+            secret.revisions.iter_mut().for_each(BTreeMap::clear);
+        }
+    }
+
+    /// Takes every grant of a secret away, as if none had taken.
+    pub fn lose_grants(&self, app: &AppName, label: &str) {
+        let mut state = self.state();
+        let secret = state.secrets.values_mut().find(|secret| secret.owner == *app && secret.label == label);
+        secret.into_iter().for_each(|secret| secret.grants.clear());
+    }
+
     /// Returns the status that a unit shows. None if it never set one.
     pub fn status(&self, unit: &UnitName) -> Option<Status> {
         let state = self.state();

@@ -59,11 +59,7 @@ pub(super) fn test(
 }
 
 /// Returns the nodes once none of them is on its way back: Slurm takes a moment after `resume` to hear from a node.
-fn settled(
-    machine: &Machine,
-    wanted: Option<&HostList>,
-    patience: Duration,
-) -> Result<Vec<NodeRecord>, ActionFailure> {
+fn settled(machine: &Machine, wanted: Option<&HostList>, patience: Duration) -> Result<Vec<NodeRecord>, ActionFailure> {
     let end = Instant::now() + patience.min(RETURN);
     loop {
         let records = nodes::select(machine, wanted)?;

@@ -17,7 +17,8 @@ pub(super) fn observe(ctx: &Context, machine: &slurm_ops::Machine, memory: &mut 
     let unit = systemd::state(machine, names::SERVICE)?;
     let read_by_systemd = |text: Option<String>| text.filter(|_| !unit.needs_daemon_reload);
     let installed = packages::installed(machine, &names::PACKAGES)?;
-    let complete = names::PACKAGES.iter().all(|name| installed.contains_key(*name));
+    let complete = names::PACKAGES.iter().all(|name| installed.contains_key(*name))
+        && !packages::is_unfinished(machine, &names::PACKAGED_SERVICES);
     let (store, state) = state_directory(machine)?;
     Ok(Machine {
         container: hostname::container(machine)?.is_some(),
@@ -92,10 +93,11 @@ fn state_directory(machine: &slurm_ops::Machine) -> Result<(Store, StateDirector
 /// Without a note it matters whether there is anything to lose.
 fn contents(machine: &slurm_ops::Machine) -> StateDirectory {
     match std::fs::read_dir(machine.path(names::STATE_DIRECTORY)) {
-        Ok(mut entries) => match entries.next() {
-            None => StateDirectory::Empty,
-            Some(_) => StateDirectory::Unmarked,
-        },
+        Ok(entries) => {
+            let draft = |name: &std::ffi::OsStr| name.to_string_lossy().contains(sentinel::DRAFT);
+            let other = entries.filter_map(Result::ok).find(|entry| !draft(&entry.file_name()));
+            if other.is_some() { StateDirectory::Unmarked } else { StateDirectory::Empty }
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => StateDirectory::Absent,
         Err(error) => StateDirectory::Unreadable(error.to_string()),
     }

@@ -39,9 +39,22 @@ fn decode<T: DeserializeOwned>(given: Map<String, Value>) -> Result<T, String> {
     let at = RefCell::new(None);
     let entries = given.into_iter().inspect(|(key, _)| *at.borrow_mut() = Some(key.clone()));
     let decoded = T::deserialize(MapDeserializer::<_, serde_json::Error>::new(entries));
-    decoded.map_err(|error| match at.into_inner() {
-        // Serde names a missing one by itself, and finds out after the last.
-        Some(key) if !error.to_string().starts_with("missing field") => format!("parameter `{key}`: {error}"),
-        _ => format!("parameters: {error}"),
+    decoded.map_err(|error| {
+        let complaint = shortened(&error.to_string());
+        match at.into_inner() {
+            // Serde names a missing one by itself, and finds out after the last.
+            Some(key) if !complaint.starts_with("missing field") => format!("parameter `{key}`: {complaint}"),
+            _ => format!("parameters: {complaint}"),
+        }
     })
+}
+
+/// A complaint repeats the value, which may be of any length: its beginning and its end are enough.
+fn shortened(complaint: &str) -> String {
+    const KEPT: usize = 100;
+    let letters: Vec<char> = complaint.chars().collect();
+    match letters.len() > 2 * KEPT {
+        false => complaint.to_owned(),
+        true => letters[..KEPT].iter().chain(['…'].iter()).chain(&letters[letters.len() - KEPT..]).collect(),
+    }
 }

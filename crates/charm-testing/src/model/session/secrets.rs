@@ -54,7 +54,14 @@ impl Inner {
         if secret.owner != app && !granted {
             return refused(format!("\"{}\" is not allowed to read this secret", self.unit));
         }
-        Ok(json!(secret.revisions.last()).to_string())
+        // A secret is never without a key: one that is has lost its content.
+        match secret.revisions.last().filter(|content| !content.is_empty()) {
+            Some(content) => Ok(json!(content).to_string()),
+            None => {
+                let revision = secret.revisions.len();
+                refused(format!("secret value ref for \"secret\" revision {revision} not found"))
+            }
+        }
     }
 
     fn secret_info_get(&self, arguments: &Arguments) -> Answer {

@@ -1,1 +1,0 @@
-//! Answers to requests, on recorded words of Slurm.

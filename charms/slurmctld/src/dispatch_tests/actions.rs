@@ -1,0 +1,173 @@
+//! Requests of the operator and their answers, on a made-up Slurm with nodes and jobs.
+
+use super::world::Cluster;
+use charm_testing::{Dispatched, FakeJob, FakeMachine, Hook};
+use serde_json::{Value, json};
+
+/// A controller with three nodes.
+fn cluster() -> Cluster {
+    let (cluster, ..) = Cluster::at_rest();
+    for node in ["compute-0", "compute-1", "compute-2"] {
+        cluster.machine.add_node(node, "compute");
+    }
+    cluster
+}
+
+fn run(cluster: &Cluster, action: &str, parameters: Value) -> Dispatched {
+    cluster.hook(&Hook::action(action, parameters))
+}
+
+#[track_caller]
+fn answers(cluster: &Cluster, action: &str, parameters: Value) -> charm::Databag {
+    let done = run(cluster, action, parameters);
+    assert_eq!(done.failure, None, "{action}");
+    done.results
+}
+
+#[track_caller]
+fn refuses(cluster: &Cluster, action: &str, parameters: Value) -> String {
+    let done = run(cluster, action, parameters);
+    assert!(done.results.is_empty(), "{done:#?}");
+    done.failure.unwrap_or_else(|| panic!("{action} is not refused"))
+}
+
+#[test]
+fn nodes_are_drained_shown_and_resumed() {
+    let cluster = cluster();
+    let done = answers(&cluster, "drain", json!({"nodename": "compute-[0-1]", "reason": "new disks"}));
+    assert_eq!((done["status"].as_str(), done["nodes"].as_str()), ("draining", "compute-[0-1]"));
+    let shown = answers(&cluster, "show-nodes", json!({}));
+    assert_eq!(shown["count"], "3");
+    let list: Vec<Value> = serde_json::from_str(&shown["nodes"]).unwrap();
+    assert_eq!(
+        list[0],
+        json!({"node": "compute-0", "state": "IDLE+DRAIN+DYNAMIC_NORM", "partitions": "compute",
+               "unit": "compute/0", "reason": "new disks"})
+    );
+    assert_eq!(list[2]["reason"], "");
+    let lines: Vec<&str> = shown["table"].lines().collect();
+    assert_eq!(lines[1], "compute-0  IDLE+DRAIN+DYNAMIC_NORM  compute     compute/0  new disks");
+    let why = answers(&cluster, "explain", json!({"node": "compute-0"}));
+    assert_eq!(why["why"], "it is drained, with the reason \"new disks\"");
+    assert!(why["advice"].contains("resume nodename=compute-0"));
+    answers(&cluster, "resume", json!({"nodename": "compute-[0-1]"}));
+    // A node that is in service already is what was wanted.
+    let done = answers(&cluster, "resume", json!({"nodename": "compute-0"}));
+    assert_eq!(done["status"], "resuming");
+    assert!(refuses(&cluster, "resume", json!({"nodename": "compute-9"})).contains("Invalid node name"));
+    assert!(
+        refuses(&cluster, "drain", json!({"nodename": "compute-0", "reason": " "})).starts_with("parameter `reason`")
+    );
+    assert_eq!(refuses(&cluster, "show-nodes", json!({"nodes": "compute-[0-9]"})).matches("compute-").count(), 7);
+}
+
+#[test]
+fn a_state_is_set_as_the_python_charm_does() {
+    let cluster = cluster();
+    let done = answers(&cluster, "set-node-state", json!({"nodes": "compute-0", "state": "down"}));
+    assert_eq!(done["state"], "down");
+    let why = answers(&cluster, "explain", json!({"node": "compute-0"}));
+    assert_eq!(why["why"], "it was set down, with the reason \"n/a\"");
+    let done = run(&cluster, "set-node-state", json!({"nodes": "compute-0", "state": "idle", "reason": "fixed"}));
+    assert_eq!(done.failure, None);
+    let warned = done.calls.iter().any(|call| {
+        call.contains("Warning: The 'idle' state does not require a reason to be set. Not updating to node(s) compute-0 'reason' field to 'fixed'.")
+    });
+    assert!(warned, "{:#?}", done.calls);
+    let why = refuses(&cluster, "set-node-state", json!({"nodes": "nosuch", "state": "drain"}));
+    let expected = "Failed to set state of node(s) nosuch to state 'drain'. reason:\nslurm_update error: Invalid node name specified";
+    assert_eq!(why, expected);
+}
+
+#[test]
+fn jobs_are_destroyed_on_the_nodes_named_and_nowhere_else() {
+    let cluster = cluster();
+    let one = cluster.machine.submit(FakeJob::running("compute", "compute-[0-1]"));
+    let two = cluster.machine.submit(FakeJob::running("compute", "compute-2"));
+    let waiting = cluster.machine.submit(FakeJob::waiting("compute", "Resources"));
+    let dry = answers(&cluster, "destroy-jobs", json!({"nodes": "compute-1", "dry-run": true}));
+    assert_eq!((dry["status"].as_str(), dry["jobs"].as_str()), ("dry run", "1"));
+    assert_eq!(cluster.machine.jobs(), [one, two, waiting]);
+    let done = answers(&cluster, "destroy-jobs", json!({"nodes": "compute-1"}));
+    assert_eq!((done["status"].as_str(), done["jobs"].as_str()), ("cancelled", "1"));
+    assert_eq!(cluster.machine.jobs(), [two, waiting]);
+    let none = answers(&cluster, "destroy-jobs", json!({"nodes": "compute-1"}));
+    assert_eq!((none["status"].as_str(), none["jobs"].as_str()), ("no jobs", ""));
+    assert_eq!(refuses(&cluster, "destroy-jobs", json!({"nodes": "nosuch"})), "Slurm knows no node nosuch");
+}
+
+#[test]
+fn jobs_are_explained() {
+    let cluster = cluster();
+    let waiting = cluster.machine.submit(FakeJob::waiting("compute", "PartitionTimeLimit"));
+    let odd = cluster.machine.submit(FakeJob::waiting("compute", "SomethingNew"));
+    let runs = cluster.machine.submit(FakeJob::running("compute", "compute-0"));
+    let told = |job: u64| answers(&cluster, "explain", json!({ "job": job }));
+    assert_eq!(told(waiting)["why"], "it asks for more time than its partition gives (PartitionTimeLimit)");
+    assert_eq!(told(odd)["why"], "Slurm says SomethingNew");
+    assert_eq!(told(runs)["why"], "it runs on compute-0");
+    assert!(refuses(&cluster, "explain", json!({"job": 99})).starts_with("no job 99"));
+    assert!(refuses(&cluster, "explain", json!({})).starts_with("give a node or a job"));
+    assert!(refuses(&cluster, "explain", json!({"job": 1, "node": "compute-0"})).starts_with("give either"));
+    assert!(refuses(&cluster, "explain", json!({"node": "compute-9"})).starts_with("Slurm knows no node compute-9"));
+}
+
+#[test]
+fn the_smoke_test_tries_every_node_that_takes_jobs() {
+    let cluster = cluster();
+    answers(&cluster, "drain", json!({"nodename": "compute-1", "reason": "x"}));
+    let done = answers(&cluster, "smoke-test", json!({}));
+    assert_eq!((done["passed"].as_str(), done["skipped"].as_str()), ("2", "1"));
+    assert_eq!(
+        done["table"],
+        "compute-0: passed on host-of-compute-0\ncompute-1: skipped, it is IDLE+DRAIN+DYNAMIC_NORM\ncompute-2: passed on host-of-compute-2"
+    );
+    let (none, ..) = Cluster::at_rest();
+    assert!(refuses(&none, "smoke-test", json!({})).contains("there is no node"));
+}
+
+#[test]
+fn the_configuration_is_shown_with_where_each_line_comes_from() {
+    let cluster = cluster();
+    cluster.configure("slurm-conf-parameters", json!("ReturnToService=2"));
+    cluster.machine.write("/etc/slurm/slurm.conf", &(cluster.conf() + "SlurmdTimeout=77\n"));
+    let shown = answers(&cluster, "show-current-config", json!({}));
+    assert_eq!(shown["slurm.conf"], cluster.conf());
+    assert!(shown["cgroup.conf"].contains("CgroupPlugin") && shown["gres.conf"].contains("AutoDetect"));
+    let origin = |line: &str| {
+        let found = shown["annotated"].lines().find(|annotated| annotated.ends_with(&format!("| {line}")));
+        found.and_then(|annotated| annotated.split(" | ").next()).map(|origin| origin.trim().to_owned())
+    };
+    let expected = [
+        ("AuthType=auth/slurm", "charm"),
+        ("TreeWidth=65533", "charm"),
+        ("ReturnToService=2", "option slurm-conf-parameters"),
+        ("# outweighed by slurm-conf-parameters: ReturnToService=1", "outweighed"),
+        ("PartitionName=compute Nodes=compute", "application compute"),
+        ("SlurmdTimeout=77", "by hand"),
+    ];
+    for (line, whose) in expected {
+        assert_eq!(origin(line).as_deref(), Some(whose), "{line}: {}", shown["annotated"]);
+    }
+}
+
+#[test]
+fn a_unit_without_slurmctld_says_which_has_it() {
+    let (cluster, ..) = Cluster::at_rest();
+    let second = cluster.model.add_unit(&cluster.app).unwrap();
+    let other = Cluster { machine: FakeMachine::of(&second), unit: second, model: cluster.model, app: cluster.app };
+    let expected = "slurmctld does not run on slurmctld/1: run this action on slurmctld/0";
+    for (action, parameters) in [
+        ("resume", json!({"nodename": "compute-0"})),
+        ("drain", json!({"nodename": "compute-0", "reason": "x"})),
+        ("set-node-state", json!({"nodes": "compute-0", "state": "down"})),
+        ("show-nodes", json!({})),
+        ("destroy-jobs", json!({"nodes": "compute-0"})),
+        ("smoke-test", json!({})),
+        ("explain", json!({"node": "compute-0"})),
+    ] {
+        assert_eq!(refuses(&other, action, parameters), expected, "{action}");
+    }
+    let expected = "there is no /etc/slurm/slurm.conf on slurmctld/1: ask slurmctld/0";
+    assert_eq!(refuses(&other, "show-current-config", json!({})), expected);
+}

@@ -1,0 +1,123 @@
+//! What Juju and machines lose, and that it comes back.
+
+use super::world::Cluster;
+use crate::names;
+use charm_testing::Hook;
+use serde_json::json;
+
+#[test]
+fn a_lost_key_file_comes_back_from_the_secret() {
+    let (cluster, ..) = Cluster::at_rest();
+    for path in ["/etc/slurm/slurm.jwks", "/etc/slurm/jwt_hs256.key"] {
+        let before = cluster.machine.read(path).unwrap();
+        std::fs::remove_file(cluster.machine.machine().path(path)).unwrap();
+        cluster.hook(&Hook::named("update-status"));
+        assert_eq!(cluster.machine.read(path), Some(before), "{path}");
+    }
+    assert_eq!(cluster.status(), "active: primary - UP");
+}
+
+#[test]
+fn the_lost_content_of_a_secret_comes_back_from_the_file() {
+    let (cluster, ..) = Cluster::at_rest();
+    let before: Vec<_> =
+        [names::AUTH_SECRET, names::JWT_SECRET].map(|label| cluster.model.secret(&cluster.app, label)).into();
+    cluster.model.lose_secret_content();
+    let done = cluster.hook(&Hook::named("update-status"));
+    assert_eq!(done.writes().iter().filter(|call| call.starts_with("secret-set")).count(), 2, "{done:#?}");
+    let after: Vec<_> =
+        [names::AUTH_SECRET, names::JWT_SECRET].map(|label| cluster.model.secret(&cluster.app, label)).into();
+    assert_eq!(before, after);
+    assert!(cluster.hook(&Hook::named("update-status")).writes().is_empty());
+}
+
+#[test]
+fn a_grant_that_did_not_take_is_made_again_by_the_timer() {
+    let cluster = Cluster::deployed();
+    let (relation, _) = cluster.integrate("compute");
+    cluster.model.lose_grants(&cluster.app, names::AUTH_SECRET);
+    let timer = "/run/systemd/transient/slurmctld-0-look-again.timer";
+    assert!(cluster.machine.read(timer).is_some());
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert_eq!(cluster.model.grants(&cluster.app, names::AUTH_SECRET), [relation.number()]);
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert!(cluster.machine.read(timer).is_none());
+}
+
+#[test]
+fn a_relation_made_again_that_tells_nothing_is_looked_at_by_the_timer() {
+    let cluster = Cluster::deployed();
+    let (relation, compute) = cluster.relate("compute");
+    cluster.hook(&Hook::created(&relation, &compute));
+    cluster.model.play(&compute, &relation, &super::partition("compute")).unwrap();
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert!(!cluster.model.app_bag(&relation, &cluster.app).is_empty());
+}
+
+#[test]
+fn a_state_directory_that_is_gone_is_never_made_anew() {
+    let (cluster, ..) = Cluster::at_rest();
+    cluster.machine.crash(names::SERVICE);
+    let state = cluster.machine.machine().path(names::STATE_DIRECTORY);
+    let away = state.with_file_name("away");
+    std::fs::rename(&state, &away).unwrap();
+    for _ in 0..3 {
+        cluster.hook(&Hook::named("update-status"));
+        assert!(
+            cluster.status().starts_with("blocked: /var/lib/slurm/checkpoint/state is not this cluster's"),
+            "{}",
+            cluster.status()
+        );
+        assert!(!state.exists() && !cluster.machine.is_running(names::SERVICE));
+    }
+    std::fs::create_dir(&state).unwrap();
+    cluster.hook(&Hook::named("update-status"));
+    assert!(!cluster.machine.is_running(names::SERVICE));
+    std::fs::remove_dir(&state).unwrap();
+    std::fs::rename(&away, &state).unwrap();
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert_eq!(cluster.status(), "active: primary - UP");
+}
+
+#[test]
+fn a_daemon_that_died_is_started_and_one_that_cannot_is_told_about() {
+    let (cluster, ..) = Cluster::at_rest();
+    cluster.machine.crash(names::SERVICE);
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert_eq!(cluster.status(), "active: primary - UP");
+}
+
+#[test]
+fn a_file_broken_by_hand_is_put_back_and_the_hand_is_told() {
+    let (cluster, ..) = Cluster::at_rest();
+    let good = cluster.conf();
+    cluster.machine.slurmctld_refuses("BogusKey", "fatal: Unable to process configuration file");
+    cluster.machine.write(names::SLURM_CONF, &format!("{good}BogusKey=1\n"));
+    cluster.hook(&Hook::named("update-status"));
+    assert_eq!(cluster.conf(), good);
+    assert!(
+        cluster.status().starts_with("blocked: /etc/slurm/slurm.conf was refused and put back: "),
+        "{}",
+        cluster.status()
+    );
+    cluster.hook(&Hook::named("update-status"));
+    assert_eq!(cluster.status(), "active: primary - UP");
+}
+
+#[test]
+fn the_name_of_the_cluster_outlives_its_files() {
+    let (cluster, ..) = Cluster::at_rest();
+    let good = cluster.conf();
+    for name in ["slurm.conf", "slurm.conf.accepted", "cgroup.conf", "gres.conf"] {
+        std::fs::remove_file(cluster.machine.machine().path(format!("/etc/slurm/{name}"))).unwrap();
+    }
+    cluster.hook(&Hook::named("update-status"));
+    assert_eq!(cluster.conf(), good);
+    cluster.configure("cluster-name", json!("other"));
+    assert_eq!(cluster.conf(), good);
+    assert!(
+        cluster.status().starts_with("blocked: option cluster-name: `other`: the cluster is "),
+        "{}",
+        cluster.status()
+    );
+}
