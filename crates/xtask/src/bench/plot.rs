@@ -52,6 +52,7 @@ pub(super) fn render(title: &str, across: &str, curves: &[Curve], unit: impl Fn(
         ));
     }
     line(format_args!("<text x=\"{LEFT}\" y=\"{:.1}\">{across}</text>", HEIGHT - 8.0));
+    let mut labels: Vec<(f64, f64)> = Vec::new();
     for (curve, colour) in curves.iter().zip(COLOURS.iter().cycle()) {
         let Some((end_x, end_y)) = curve.points.last().map(|(x, y)| (place_x(*x), place_y(*y))) else { continue };
         let path: Vec<String> =
@@ -64,15 +65,22 @@ pub(super) fn render(title: &str, across: &str, curves: &[Curve], unit: impl Fn(
                 place_y(*y)
             ));
         }
-        line(format_args!(
-            "<text x=\"{:.1}\" y=\"{:.1}\" fill=\"{colour}\">{}</text>",
-            end_x + 8.0,
-            end_y + 4.0,
-            curve.name
-        ));
+        let label = free_place(&labels, (end_x + 8.0, end_y + 4.0));
+        labels.push(label);
+        line(format_args!("<text x=\"{:.1}\" y=\"{:.1}\" fill=\"{colour}\">{}</text>", label.0, label.1, curve.name));
     }
     svg.push_str("</svg>\n");
     svg
+}
+
+/// Moves a label down until it lies on none of those that are there.
+fn free_place(taken: &[(f64, f64)], (x, mut y): (f64, f64)) -> (f64, f64) {
+    const LINE: f64 = 14.0;
+    const LONGEST: f64 = 110.0;
+    while taken.iter().any(|(other_x, other_y)| (other_x - x).abs() < LONGEST && (other_y - y).abs() < LINE) {
+        y += LINE;
+    }
+    (x, y)
 }
 
 /// Draws one horizontal bar for each value, all beginning at nothing.
@@ -129,6 +137,13 @@ mod tests {
         assert!(svg.contains("<circle cx=\"80.0\"") && svg.contains("<circle cx=\"490.0\""), "{svg}");
         assert!(svg.contains(">0.1 ms<") && svg.contains(">1000 ms<"), "{svg}");
         assert!(svg.ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn labels_do_not_lie_on_each_other() {
+        assert_eq!(free_place(&[], (10.0, 50.0)), (10.0, 50.0));
+        assert_eq!(free_place(&[(10.0, 50.0), (12.0, 64.0)], (11.0, 51.0)), (11.0, 79.0));
+        assert_eq!(free_place(&[(300.0, 50.0)], (10.0, 50.0)), (10.0, 50.0));
     }
 
     #[test]
