@@ -165,6 +165,17 @@ fn a_wrong_partition_costs_its_own_application_only() {
 }
 
 #[test]
+fn an_application_with_a_name_that_slurm_reserves_is_told_so() {
+    let (cluster, ..) = Cluster::at_rest();
+    let (relation, _) = cluster.integrate("default");
+    assert_eq!(
+        cluster.status(),
+        "blocked: default: Slurm reserves this name, so no partition can have it: deploy under another"
+    );
+    assert!(cluster.model.app_bag(&relation, &cluster.app).is_empty());
+}
+
+#[test]
 fn the_workload_is_held_and_left_alone() {
     let (cluster, ..) = Cluster::at_rest();
     assert_eq!(cluster.machine.read("/var/lib/dpkg/status").unwrap().matches("Status: hold").count(), 4);

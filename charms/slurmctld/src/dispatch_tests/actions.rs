@@ -139,6 +139,7 @@ fn the_configuration_is_shown_with_where_each_line_comes_from() {
         found.and_then(|annotated| annotated.split(" | ").next()).map(|origin| origin.trim().to_owned())
     };
     let expected = [
+        ("# applications. Everything else may be changed by hand.", "charm"),
         ("AuthType=auth/slurm", "charm"),
         ("TreeWidth=65533", "charm"),
         ("ReturnToService=2", "option slurm-conf-parameters"),

@@ -91,8 +91,8 @@ fn in_options() {
     for (option, prefix) in options {
         // A plain key that is not known in cgroup.conf is for Slurm to judge.
         let plain = |value: &str| matches!(value, "ClusterName=evil" | "AuthType=auth/none");
-        let fits =
-            |value: &&String| !value.trim().is_empty() && !(option == names::OPTION_CGROUP_PARAMETERS && plain(value));
+        let judged = |value: &str| option == names::OPTION_CGROUP_PARAMETERS && plain(value);
+        let fits = |value: &&String| !value.trim().is_empty() && !judged(value);
         for value in hostile().iter().filter(fits) {
             cluster.configure(option, json!(format!("{prefix}{value}")));
             let status = cluster.status();

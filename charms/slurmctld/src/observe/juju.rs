@@ -43,6 +43,9 @@ pub(super) fn computes(ctx: &Context, tools: &Tools, leader: bool) -> Result<Vec
         let offer = match ComputeData::decode(&tools.relation_get_app(&relation, &app)?) {
             Ok(None) => Offer::Nothing,
             Ok(Some(data)) => Offer::Partition(data.partition, data.nodeset),
+            Err(_) if is_reserved(&app) => Offer::Unusable(
+                "Slurm reserves this name, so no partition can have it: deploy under another".to_owned(),
+            ),
             Err(error) => Offer::Unusable(charm::log::chain(&error)),
         };
         let published = match leader {
@@ -52,6 +55,11 @@ pub(super) fn computes(ctx: &Context, tools: &Tools, leader: bool) -> Result<Vec
         computes.push(Compute { relation, app, offer, published });
     }
     Ok(computes)
+}
+
+/// The partition of an application has its name, and Slurm has its own use for two.
+fn is_reserved(app: &AppName) -> bool {
+    ["default", "all"].contains(&app.as_str())
 }
 
 /// Asked of the leader only: nobody else may know.

@@ -114,7 +114,10 @@ fn daemon(machine: &slurm_ops::Machine, unit: &UnitState, host: &HostName) -> Da
         return own
             .map_or_else(|| Daemon::Silent { reason: complaint() }, |ping| Daemon::Answering { mode: ping.mode });
     }
+    // A daemon that somebody killed says nothing about its configuration, and is on its way up again.
+    let killed = matches!(unit.result.as_str(), "signal" | "core-dump" | "oom-kill" | "watchdog");
     match (unit.active.as_str(), unit.sub.as_str()) {
+        (_, "auto-restart") if killed => Daemon::Stopped,
         ("failed", _) | (_, "auto-restart") => {
             Daemon::Failing { reason: complaint().unwrap_or_else(|| format!("systemd: {}", unit.result)) }
         }

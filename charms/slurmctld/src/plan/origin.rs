@@ -1,7 +1,7 @@
 //! Where a line of slurm.conf comes from.
 
 use super::options::OWNED_KEYS;
-use super::slurm_conf::{PARAMETERS, defaults_of_charm};
+use super::slurm_conf::{PARAMETERS, defaults_of_charm, is_header};
 use crate::names;
 use ::slurm_conf::{LineKind, RecordKind, SlurmConf};
 use std::collections::BTreeSet;
@@ -23,6 +23,9 @@ pub enum LineOrigin {
 
 /// Says who answers for a line that was read on its own.
 pub fn origin(kind: LineKind, line: &SlurmConf, applications: &BTreeSet<String>) -> LineOrigin {
+    if is_header(&line.render()) {
+        return LineOrigin::Charm;
+    }
     match kind {
         LineKind::Parameter => return LineOrigin::Option(names::OPTION_PARAMETERS),
         LineKind::Outweighed => return LineOrigin::Outweighed,

@@ -62,6 +62,11 @@ const HEADER: &str = "\
 # applications. Everything else may be changed by hand.
 ";
 
+/// Says whether a line is one that a new file begins with.
+pub(super) fn is_header(line: &str) -> bool {
+    HEADER.lines().any(|own| own == line.trim_end())
+}
+
 const CGROUP_HEADER: &str = "# Written by the slurmctld charm: options process-tracking and cgroup-parameters.\n";
 const CGROUP: &str = "ConstrainCores=yes\nConstrainDevices=yes\nConstrainRAMSpace=yes\nConstrainSwapSpace=yes\nSignalChildrenProcesses=yes\n";
 const NO_CGROUP: &str = "CgroupPlugin=disabled\n";
