@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::SLURMUTILS;
 use super::plot::{self, Curve};
 use super::table::{median, milliseconds};
 use crate::console::say;
 use crate::{layout, program, setup};
 
-/// The oldest that the Python charms still use, and the newest.
-const SLURMUTILS: &[&str] = &["1.2.0", "1.3.2"];
 const SIZES: &[usize] = &[10, 100, 1_000, 10_000];
 const GOAL: &str = "10,000 partitions within 50 ms, and no worse than linear";
 const TIMES: &str = "51";

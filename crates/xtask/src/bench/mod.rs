@@ -17,6 +17,9 @@ use clap::ValueEnum;
 
 use crate::{layout, pack, setup};
 
+/// The library of the Python charms: the oldest that they still use, and the newest.
+pub(crate) const SLURMUTILS: &[&str] = &["1.2.0", "1.3.2"];
+
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The part to measure; all of them when none is named

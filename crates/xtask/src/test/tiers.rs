@@ -10,13 +10,16 @@ use super::counts::Counts;
 use super::{Tier, fuzz};
 use crate::console::say;
 use crate::image::{self, Building};
-use crate::{layout, pack, program, setup};
+use crate::{bench, layout, pack, program, setup};
 
 /// Names another directory with the suite that replays recordings of a real Juju.
 const CONFORMANCE_VARIABLE: &str = "JUJU_CONFORMANCE";
 
 /// Makes pytest run the slow tests too.
 const ALL_VARIABLE: &str = "RUN_ALL";
+
+/// Names the versions of slurmutils that partitions and nodes are exchanged with.
+const SLURMUTILS_VARIABLE: &str = "SLURMUTILS";
 
 /// The tests that belong to the stand-in and not to the charms.
 const JUJU_LOCAL_TESTS: &str = "tests/juju_local";
@@ -90,6 +93,9 @@ fn pytest_of_ours(tests: &str, extent: Extent<'_>, machines: &mut Machines) -> R
     }
     if extent.all {
         command.env(ALL_VARIABLE, "1");
+        if std::env::var_os(SLURMUTILS_VARIABLE).is_none() {
+            command.env(SLURMUTILS_VARIABLE, bench::SLURMUTILS.join(" "));
+        }
     }
     Ok(command)
 }
