@@ -113,6 +113,24 @@ proptest! {
     }
 
     #[test]
+    fn whatever_keys_a_partition_has_it_is_one_line_and_comes_back(
+        keys in prop::collection::btree_map("[A-Za-z][A-Za-z0-9_.]{0,12}|MaxTime|QOS|NodeName|Nodes", "[ -~]{1,20}|[0-9]{1,4}|.{1,6}", 0..5),
+    ) {
+        let mut partition = Partition::from_config("compute", "").unwrap();
+        let taken = keys.iter().filter(|(key, value)| partition.set(key, value).is_ok()).count();
+        let mut conf = SlurmConf::new();
+        conf.set_partition(&partition, &partition.nodeset());
+        let rendered = conf.render();
+        prop_assert_eq!(rendered.lines().count(), 2, "{}", rendered);
+        let read = SlurmConf::parse(&rendered).unwrap();
+        let record = read.partition("compute").unwrap();
+        prop_assert_eq!(record.get("Nodes"), Some("compute"));
+        prop_assert!(record.options().count() <= taken + 1, "{}", rendered);
+        prop_assert_eq!(&Partition::try_from(record).unwrap(), &partition);
+        prop_assert_eq!(&Partition::from_json(&partition.to_json()).unwrap(), &partition);
+    }
+
+    #[test]
     fn controllers_are_exactly_those_wanted_in_order(text in file(), wanted in prop::collection::btree_set(0u8..10, 0..4)) {
         let hosts: Vec<HostName> = wanted.iter().rev().map(|host| HostName::new(format!("c{host}")).unwrap()).collect();
         let mut conf = SlurmConf::parse(&text).unwrap();
