@@ -85,8 +85,8 @@ fn schemas_name_exactly_the_keys_that_are_written() {
     check_schema(contract!("slurmd/schema.json"), "provider", ComputeData::KEYS);
     check_schema(contract!("slurmctld-peer/schema.json"), "application", PeerApp::KEYS);
     check_schema(contract!("slurmctld-peer/schema.json"), "unit", PeerUnit::KEYS);
-    check_schema(contract!("mount_info/schema.json"), "requirer", MountRequest::KEYS);
-    check_schema(contract!("mount_info/schema.json"), "provider", MountState::KEYS);
+    check_schema(contract!("mount_info/schema.json"), "provider", MountRequest::KEYS);
+    check_schema(contract!("mount_info/schema.json"), "requirer", MountState::KEYS);
 }
 
 #[test]
