@@ -19,6 +19,10 @@ demo *arguments:
 test *arguments:
     cargo xtask test {{arguments}}
 
+# Random events under a stream of jobs (`just soak --minutes 60`)
+soak *arguments:
+    cargo xtask soak {{arguments}}
+
 # Formatting, lints, rules of the source tree
 tidy:
     cargo xtask tidy

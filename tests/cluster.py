@@ -133,6 +133,11 @@ class Cluster:
         # Juju itself refuses what the schema of the action does not allow.
         return error.stderr if isinstance(error, jubilant.CLIError) else f"{error.task.message}\n{error.task.stderr}"
 
+    def restore(self, application, option):
+        """Sets an option to its default. `juju config --reset` would do, but Juju 4.0 tells no unit of it."""
+        settings = json.loads(self.juju.cli("config", application, "--format", "json"))["settings"]
+        self.juju.config(application, {option: settings[option].get("default", "")})
+
     def fire(self, unit, event="update-status"):
         """Lets the unit run a hook, as Juju would sooner or later."""
         self.juju.exec(f"JUJU_DISPATCH_PATH=hooks/{event} ./dispatch", unit=unit, wait=120)
@@ -140,8 +145,9 @@ class Cluster:
     # Slurm
 
     def node(self, name):
-        """The controller's record of a node."""
-        return json.loads(self.on(self.controller, "scontrol", "show", "node", name, JSON))["nodes"][0]
+        """The controller's record of a node. One that is just being registered anew is awaited."""
+        read = lambda: json.loads(self.on(self.controller, "scontrol", "show", "node", name, JSON))["nodes"]
+        return eventually(read, bool, f"record of {name}", 20)[0]
 
     def state(self, name):
         """State of a node as one word per flag: `IDLE`, or `IDLE+DRAIN`. That it is dynamic goes without saying."""

@@ -81,7 +81,7 @@ def cluster(request, new_cluster):
 def no_job_is_left(request):
     """A test that failed half-way leaves no job behind that the next one would have to wait for."""
     yield
-    cluster = request.node.funcargs.get("cluster")
+    cluster = (request.node.funcargs or {}).get("cluster")
     if isinstance(cluster, Cluster) and cluster.juju.model:
         with contextlib.suppress(jubilant.CLIError, subprocess.TimeoutExpired):
             cluster.on(cluster.controller, "scancel", "--user=ubuntu")

@@ -100,7 +100,7 @@ def test_the_name_of_the_cluster_does_not_change(cluster):
         cluster.await_message(cluster.controller, "^blocked: .*cluster-name.*another")
         assert cluster.setting("ClusterName") == name and cluster.slurm_conf() == before
     finally:
-        cluster.juju.config("slurmctld", reset="cluster-name")
+        cluster.restore("slurmctld", "cluster-name")
     cluster.await_message(cluster.controller, "^active: primary - UP")
 
 

@@ -12,6 +12,7 @@ mod layout;
 mod pack;
 mod program;
 mod setup;
+mod soak;
 mod test;
 mod tidy;
 
@@ -37,6 +38,8 @@ enum Task {
     Demo(demo::Arguments),
     /// Runs the tests: every tier, or the one that is named
     Test(test::Arguments),
+    /// Lets random events loose on a cluster under a stream of jobs, and counts the jobs
+    Soak(soak::Arguments),
     /// Checks formatting, lints and the rules of the source tree
     Tidy,
     /// Measures each part beside its goals and its peers, and writes docs/bench/
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Task::Pack(arguments) => pack::run(&arguments).map(done),
         Task::Demo(arguments) => demo::run(&arguments).map(done),
         Task::Test(arguments) => test::run(&arguments),
+        Task::Soak(arguments) => soak::run(&arguments),
         Task::Tidy => tidy::run().map(done),
         Task::Bench(arguments) => bench::run(&arguments).map(done),
     };
