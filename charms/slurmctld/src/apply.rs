@@ -83,9 +83,10 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             }
             memory.granted.insert(relation.clone());
         }
-        Step::PublishPeerApp(relation, bag)
-        | Step::PublishController(relation, bag)
-        | Step::RequestMount(relation, bag) => tools.relation_set_app(relation, bag),
+        Step::PublishPeerApp(relation, bag) | Step::RequestMount(relation, bag) => {
+            tools.relation_set_app(relation, bag);
+        }
+        Step::PublishController(relation, bag) => tools.relation_set_app_mirrored(relation, bag),
         Step::PublishPeerUnit(relation, bag) => tools.relation_set_unit(relation, bag),
         Step::StartWaking => {
             timer::ensure_set(machine, &waking(Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN)))?;

@@ -33,7 +33,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             let note = ctx.charm_dir.join(names::REPORTED_VERSION);
             files::replace(machine, note, version.as_bytes(), &Access::own(0o644))?;
         }
-        Step::PublishPartition(relation, bag) => tools.relation_set_app(relation, bag),
+        Step::PublishPartition(relation, bag) => tools.relation_set_app_mirrored(relation, bag),
         Step::WriteAlarm(text) => {
             systemd::ensure_unit_file(machine, names::ALARM, text)?;
         }

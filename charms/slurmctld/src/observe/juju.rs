@@ -40,7 +40,7 @@ pub(super) fn computes(ctx: &Context, tools: &Tools, leader: bool) -> Result<Vec
     let mut computes = Vec::new();
     for relation in relations(ctx, tools, names::ENDPOINT_SLURMD)? {
         let Some(app) = tools.relation_list_app(&relation)? else { continue };
-        let offer = match ComputeData::decode(&tools.relation_get_app(&relation, &app)?) {
+        let offer = match ComputeData::decode(&tools.relation_get_remote(&relation, &app)?) {
             Ok(None) => Offer::Nothing,
             Ok(Some(data)) => Offer::Partition(data.partition, data.nodeset),
             Err(_) if is_reserved(&app) => Offer::Unusable(

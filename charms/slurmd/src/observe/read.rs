@@ -94,7 +94,7 @@ fn controller(ctx: &Context, tools: &Tools, leader: bool) -> Result<Option<Contr
     // One cluster per application. While an old relation lingers, the new one counts.
     let Some(relation) = relations.into_iter().max_by_key(RelationId::number) else { return Ok(None) };
     let Some(app) = tools.relation_list_app(&relation)? else { return Ok(None) };
-    let offer = match ControllerData::decode(&tools.relation_get_app(&relation, &app)?) {
+    let offer = match ControllerData::decode(&tools.relation_get_remote(&relation, &app)?) {
         Ok(None) => Offer::Nothing,
         Ok(Some(data)) => Offer::Data(data),
         Err(error) => Offer::Unusable(charm::log::chain(&error)),

@@ -4,6 +4,9 @@ use super::session::Side;
 use super::{Databag, Refusal, ToolError, Tools};
 use crate::name::{AppName, EndpointName, RelationId, UnitName};
 
+/// What Juju itself puts into the bag of every unit.
+const JUJUS_OWN: [&str; 3] = ["egress-subnets", "ingress-address", "private-address"];
+
 impl Tools {
     /// Lists the relations of an endpoint. In `-broken` Juju may or may not list the relation that ends.
     pub fn relation_ids(&self, endpoint: &EndpointName) -> Result<Vec<RelationId>, ToolError> {
@@ -66,6 +69,34 @@ impl Tools {
                 _ => Err(error),
             },
         }
+    }
+
+    /// Reads what the remote application published, also where the agent is deaf to the relation.
+    ///
+    /// An agent keeps what it once read of an application's bag until a hook tells of a change, and after `remove-relation` and `integrate`
+    /// that hook may never come. Bags of units that it does not take for members are read anew each time. So where the application's
+    /// bag is empty, the units that exist are looked at: [`Tools::relation_set_app_mirrored`] leaves a copy with the leader.
+    pub fn relation_get_remote(&self, relation: &RelationId, app: &AppName) -> Result<Databag, ToolError> {
+        let bag = self.relation_get_app(relation, app)?;
+        if !bag.is_empty() {
+            return Ok(bag);
+        }
+        let endpoint = relation.as_str().rsplit_once(':').map_or("", |(endpoint, _)| endpoint);
+        for unit in self.goal_state()?.remote_units(endpoint).iter().filter(|unit| unit.app() == *app) {
+            let mut copy = self.relation_get_remote_unit(relation, unit)?.unwrap_or_default();
+            copy.retain(|key, _| !JUJUS_OWN.contains(&key.as_str()));
+            if !copy.is_empty() {
+                return Ok(copy);
+            }
+        }
+        Ok(bag)
+    }
+
+    /// Has keys written to the own application's bag, which only the leader may, and to the own unit's: see
+    /// [`Tools::relation_get_remote`].
+    pub fn relation_set_app_mirrored(&self, relation: &RelationId, values: &Databag) {
+        self.relation_set_app(relation, values);
+        self.relation_set_unit(relation, values);
     }
 
     /// Has keys of the own application's bag written at the end; only the leader may. An empty value deletes its key.

@@ -179,3 +179,33 @@ fn a_write_that_fails_is_an_error() {
     tools.relation_set_app(&relation(), &bag(&[("new", "3")]));
     assert!(tools.send().unwrap_err().to_string().ends_with("ERROR broken pipe"));
 }
+
+/// An agent that goes on seeing the application's bag as it first read it.
+struct Deaf;
+
+impl ToolRunner for Deaf {
+    fn run(&self, call: &Call<'_>) -> std::io::Result<Output> {
+        let line = call.command_line();
+        let stdout = match line.as_str() {
+            "goal-state --format=json" => {
+                r#"{"units":{},"relations":{"slurmd":{"compute":{"status":"joined"},"compute/0":{"status":"waiting"},
+                   "compute/1":{"status":"waiting"},"gpu/0":{"status":"waiting"}}}}"#
+            }
+            line if line.ends_with("--app - compute") => "{}",
+            line if line.ends_with("- compute/1") => r#"{"ingress-address":"10.0.0.2","partition":"{}"}"#,
+            line if line.ends_with("- compute/0") => r#"{"ingress-address":"10.0.0.1"}"#,
+            other => panic!("{other}"),
+        };
+        Ok(Output { exit_code: Some(0), stdout: stdout.into(), stderr: Vec::new() })
+    }
+}
+
+#[test]
+fn where_an_agent_is_deaf_the_leaders_copy_is_read() {
+    let tools = Tools::with_runner(&"slurmctld/0".parse().unwrap(), Arc::new(Deaf));
+    let app: AppName = "compute".parse().unwrap();
+    assert_eq!(tools.relation_get_remote(&relation(), &app).unwrap(), bag(&[("partition", "{}")]));
+    let (juju, tools) = stage(Juju::default());
+    assert_eq!(tools.relation_get_remote(&relation(), &app).unwrap(), bag(&[("same", "1"), ("old", "2")]));
+    calls(&juju, &["relation-get --format=json -r slurmd:3 --app - compute"]);
+}
