@@ -3,7 +3,9 @@
 use super::{Nothing, jobs, one_line, refused};
 use crate::Slurmd;
 use charm::{ActionFailure, ActionResults};
-use slurm_ops::scontrol;
+use slurm_conf::NodeName;
+use slurm_ops::scontrol::{self, NodeLookup};
+use std::time::{Duration, Instant};
 
 pub(super) fn resume(charm: &mut Slurmd) -> Result<ActionResults, ActionFailure> {
     let Nothing {} = charm.tools.action_get()?;
@@ -11,8 +13,23 @@ pub(super) fn resume(charm: &mut Slurmd) -> Result<ActionResults, ActionFailure>
     charm.record()?;
     // A node that is in service already is what was wanted.
     scontrol::resume_node(&charm.machine, &name).map_err(|error| refused(&format!("Error resuming {name}"), &error))?;
+    await_contact(charm, &name);
     charm.look_again()?;
     Ok(ActionResults::default().with("status", "resuming").with("nodes", name.to_string()))
+}
+
+/// A node that was down counts as silent until slurmctld has asked it, which takes a moment. That it does not is for the status to tell.
+fn await_contact(charm: &Slurmd, name: &NodeName) {
+    const PATIENCE: Duration = Duration::from_secs(3);
+    const PAUSE: Duration = Duration::from_millis(200);
+    let end = Instant::now() + PATIENCE;
+    let silent = || match scontrol::node(&charm.machine, name) {
+        NodeLookup::Present(record) => record.has("NOT_RESPONDING"),
+        _ => false,
+    };
+    while Instant::now() < end && silent() {
+        std::thread::sleep(PAUSE);
+    }
 }
 
 #[derive(Debug, serde::Deserialize)]
