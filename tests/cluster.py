@@ -22,6 +22,8 @@ CONTROLLER = "slurmctld/0"
 JSON = "--json=v0.0.42"
 # A job that does not say how much memory it needs gets all of it, and no other runs beside it.
 LITTLE = "--mem=50"
+# slurmctld saves jobs at least so often, in seconds, while they change.
+SAVED_AFTER = 6
 CONFIGURATION = ("/etc/slurm", "/etc/default", "/etc/systemd/system", "/etc/needrestart", "/etc/apt")
 
 
@@ -196,6 +198,20 @@ class Cluster:
         job = self.submit(f"sleep {seconds}", f"--nodelist={node}")
         self.await_job(job, "RUNNING")
         return job
+
+    def await_saved(self, job):
+        """Waits until slurmctld has written the job down. It does so within some seconds; Slurm itself forgets it in a crash before."""
+        script = f"""
+        state=$(sed -n 's/^StateSaveLocation=//p' /etc/slurm/slurm.conf)
+        start=$(date --date="$(scontrol show job {job} | sed -n 's/.*StartTime=\\([^ ]*\\).*/\\1/p')" +%s)
+        echo $(($(stat --format=%Y $state/job_state) - start)) $(($(date +%s) - start))
+        """
+
+        def saved():
+            written, now = map(int, self.shell(self.controller, script).split())
+            return written > 0 or now > SAVED_AFTER
+
+        eventually(saved, bool, f"job {job} is saved", 30)
 
     def job(self, job):
         """What the controller knows of a job: key → value."""
