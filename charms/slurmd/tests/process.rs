@@ -82,3 +82,67 @@ fn an_action_it_does_not_have_is_refused_cleanly() {
     assert_eq!(run.exit_code, Some(0), "{run:#?}");
     run.called("action-fail -- this charm has no action fly");
 }
+
+const UNREACHABLE: &str = "slurm_load_node error: Unable to contact slurm controller (connect failure)";
+
+/// An action of the real binary, with parameters as Juju passes them.
+fn action(name: &str, parameters: &str) -> fake_juju::Run {
+    let mut juju = machine();
+    juju.answers("action-get", "*", parameters).fails("scontrol", "*", 1, UNREACHABLE).fails(
+        "squeue",
+        "*",
+        1,
+        UNREACHABLE,
+    );
+    juju.dispatch(BINARY, "compute/0", &format!("actions/{name}"), &[("JUJU_ACTION_NAME", name)])
+}
+
+#[test]
+fn parameters_that_make_no_sense_are_refused_before_slurm_is_asked() {
+    for (name, parameters, expected) in [
+        ("drain", r#"{"reason": "a\nb"}"#, "reason `a\\nb`: expected one line without control characters"),
+        ("drain", r#"{"reason": 7}"#, "parameter `reason`: invalid type"),
+        ("drain", r#"{}"#, "missing field `reason`"),
+        ("resume", r#"{"nodename": "other"}"#, "parameter `nodename`: unknown field"),
+        ("destroy-jobs", r#"{"dry-run": "no"}"#, "parameter `dry-run`: invalid type"),
+        ("node-config", r#"{"parameters": "State=DOWN"}"#, "State is set by the charm"),
+        ("node-config", r#"{"parameters": "Weight=1\nNodeName=evil"}"#, "NodeName is set by the charm"),
+        ("node-config", r#"{"parameters": "Weight=1 # x"}"#, "expected no comment"),
+    ] {
+        let run = action(name, parameters);
+        assert_eq!(run.exit_code, Some(0), "{run:#?}");
+        let refusals = run.of("action-fail");
+        assert!(refusals.len() == 1 && refusals[0].contains(expected), "{name} {parameters}: {refusals:?}");
+        run.never_called(&["scancel", "action-set", "relation-set", "status-set"]);
+        assert!(!run.calls.iter().any(|call| call.starts_with("scontrol update")), "{run:#?}");
+    }
+}
+
+#[test]
+fn what_slurm_cannot_be_asked_is_refused_in_words() {
+    for (name, parameters) in
+        [("resume", "{}"), ("show-node", "{}"), ("destroy-jobs", "{}"), ("drain", r#"{"reason": "disk"}"#)]
+    {
+        let run = action(name, parameters);
+        assert_eq!(run.exit_code, Some(0), "{run:#?}");
+        let refusals = run.of("action-fail");
+        assert!(refusals.len() == 1 && refusals[0].contains("slurmctld does not answer"), "{name}: {refusals:?}");
+        run.never_called(&["scancel"]);
+    }
+}
+
+#[test]
+fn scripts_for_the_python_charm_are_told_false_as_well() {
+    let run = action("set-node-config", r#"{"parameters": "NodeAddr=10.0.0.1"}"#);
+    assert_eq!(run.exit_code, Some(0), "{run:#?}");
+    run.called("action-set -- accepted=False");
+    assert!(run.of("action-fail")[0].contains("Overrides charm-managed configuration parameter."), "{run:#?}");
+}
+
+#[test]
+fn the_alarm_of_systemd_is_an_event_of_its_own() {
+    let mut juju = machine();
+    juju.fails("apt-get", "*", 100, "E: no");
+    let run = juju.dispatch(BINARY, "compute/0", "hooks/daemon-failed", &[]);
+    assert!(!run.calls.iter().any(|call| call.contains("start")), "it starts nothing: {run:#?}");
+}

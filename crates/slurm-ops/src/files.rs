@@ -1,4 +1,16 @@
 //! Files that are replaced whole: atomically, durably, and only if something is different.
+//!
+//! ```
+//! use slurm_ops::Machine;
+//! use slurm_ops::files::{self, Access};
+//!
+//! let directory = tempfile::tempdir()?;
+//! let machine = Machine::at(directory.path());
+//! assert!(files::replace(&machine, "/note", b"one", &Access::own(0o600))?);
+//! assert!(!files::replace(&machine, "/note", b"one", &Access::own(0o600))?, "nothing had to change");
+//! assert_eq!(files::read_text(&machine, "/note")?.as_deref(), Some("one"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use crate::machine::Machine;
 use nix::unistd::{Gid, Uid, chown, fchown};

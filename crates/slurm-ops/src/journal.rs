@@ -1,4 +1,11 @@
 //! What a daemon of Slurm complained about, from the journal. Which words are harmless is known here and nowhere else.
+//!
+//! ```
+//! use slurm_ops::journal::Cause;
+//!
+//! let said = "slurmd: error: _fetch_child: failed to fetch remote configs: Protocol authentication error";
+//! assert_eq!(Cause::find(said), Some(Cause::Authentication));
+//! ```
 
 use crate::machine::Machine;
 

@@ -2,6 +2,16 @@
 //!
 //! No type here shows its content: `Debug` prints the name of the type, there is no `Display`, and no key is ever an argument of
 //! a process.
+//!
+//! ```
+//! use slurm_ops::keys::{AuthKey, KeySet};
+//!
+//! let key = AuthKey::generate()?;
+//! assert_eq!(format!("{key:?}"), "AuthKey(..)");
+//! assert!(AuthKey::new("../k1", key.expose()).is_err());
+//! # drop(KeySet::of(key));
+//! # Ok::<(), slurm_ops::keys::KeyError>(())
+//! ```
 
 use crate::files::{self, Access, FileError};
 use crate::machine::Machine;

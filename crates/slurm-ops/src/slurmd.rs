@@ -1,4 +1,22 @@
 //! slurmd on a compute node: what the machine has, and with which options the daemon starts. Starting it is in `systemd`.
+//!
+//! ```
+//! use slurm_conf::{Node, NodeName};
+//! use slurm_ops::slurmd::{SlurmdOptions, parse_defaults, render_defaults};
+//!
+//! let options = SlurmdOptions {
+//!     name: NodeName::new("compute-0")?,
+//!     conf: Node::from_config("CPUs=2 Feature=compute")?,
+//!     controllers: vec!["c1:6817".parse()?],
+//! };
+//! let file = render_defaults("# of the administrator\n", &options);
+//! assert_eq!(
+//!     file,
+//!     "# of the administrator\nSLURMD_OPTIONS=-Z -N compute-0 --conf 'CPUs=2 Feature=compute' --conf-server c1:6817\n"
+//! );
+//! assert_eq!(parse_defaults(&file), Some(options));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod options;
 

@@ -2,6 +2,15 @@
 //!
 //! A [`Source`] is checked text: it names one repository, says over which key it is signed, and can neither switch off apt's checks
 //! nor smuggle in a second repository. Installing from it is in [`crate::packages`].
+//!
+//! ```
+//! use slurm_ops::source::Source;
+//!
+//! assert_eq!("ppa:somebody/slurm".parse(), Ok(Source::Ppa("ppa:somebody/slurm".to_owned())));
+//! let trusting = "Types: deb\nURIs: https://packages.example.com\nSuites: noble\nTrusted: yes";
+//! let error = trusting.parse::<Source>().unwrap_err();
+//! assert!(error.to_string().contains("field `Trusted` is not accepted"));
+//! ```
 
 use crate::command::{Command, CommandError};
 use crate::files::{self, Access, FileError};

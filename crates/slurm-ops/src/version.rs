@@ -1,4 +1,12 @@
 //! Versions of Slurm, and which slurmd may talk to which slurmctld.
+//!
+//! ```
+//! use slurm_ops::SlurmVersion;
+//!
+//! let (slurmd, slurmctld): (SlurmVersion, SlurmVersion) = ("26.05.1-2".parse()?, "slurm-wlm 24.11.5".parse()?);
+//! assert!(slurmd.is_too_new_for(slurmctld));
+//! # Ok::<(), slurm_ops::version::NoVersion>(())
+//! ```
 
 use std::fmt;
 use std::str::FromStr;
