@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Makes the change that `step` describes.
 pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memory, step: &Step) -> Result<(), Error> {
+    memory.forget(step);
     match step {
         Step::InstallPackages(source) => install(machine, memory, source)?,
         Step::HoldPackages => {

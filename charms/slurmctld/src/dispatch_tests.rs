@@ -120,6 +120,33 @@ fn a_settled_hook_starts_no_more_than_its_reads_need() {
 }
 
 #[test]
+fn a_unit_that_joins_costs_a_controller_a_handful_of_looks() {
+    let (cluster, relation, compute) = Cluster::at_rest();
+    let unit = cluster.model.add_unit(&compute).unwrap();
+    let done = cluster.hook(&Hook::joined(&relation, &unit));
+    assert!(done.writes().is_empty(), "{done:#?}");
+    assert!(done.calls.len() <= 10, "{:#?}", done.calls);
+    assert_eq!(cluster.machine.take_calls().len(), 2, "systemctl show and scontrol ping");
+}
+
+#[test]
+fn a_changed_partition_costs_few_processes() {
+    let (cluster, relation, compute) = Cluster::at_rest();
+    let mut bag = partition("compute");
+    bag.insert(
+        "partition".to_owned(),
+        json!({"partitionname": "compute", "nodes": ["compute"], "maxtime": 60}).to_string(),
+    );
+    cluster.model.play(&compute, &relation, &bag).unwrap();
+    let done = cluster.hook(&Hook::app_changed(&relation, &compute));
+    assert!(cluster.conf().contains("MaxTime=60"));
+    let calls = cluster.machine.take_calls();
+    // Two looks before and two after, the parser, whether the state can be written, the reconfigure, and the saving.
+    assert!(calls.len() <= 9, "{calls:#?}");
+    assert!(done.calls.len() <= 14, "{:#?}", done.calls);
+}
+
+#[test]
 fn options_take_effect_and_go_again() {
     let (cluster, ..) = Cluster::at_rest();
     let before = cluster.files("/etc/slurm");

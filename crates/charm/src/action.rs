@@ -3,15 +3,6 @@
 use crate::tools::ToolError;
 use std::error::Error;
 
-/// An action of a charm: parameters decoded into a struct, and an answer.
-///
-/// Juju checks parameters against the schema in the charm's metadata before the charm is started. Whatever passes there and
-/// does not decode all the same is refused by name.
-pub trait Action: serde::de::DeserializeOwned {
-    /// The name the operator types.
-    const NAME: &'static str;
-}
-
 /// What a finished action shows, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActionResults(Vec<(String, String)>);

@@ -82,7 +82,7 @@ pub mod status;
 pub mod tools;
 pub mod wake;
 
-pub use action::{Action, ActionFailure, ActionResults};
+pub use action::{ActionFailure, ActionResults};
 pub use context::{Context, ContextError};
 pub use dispatch::{Charm, run};
 pub use event::{

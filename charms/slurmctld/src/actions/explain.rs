@@ -1,9 +1,10 @@
 //! Why a node is not in service or a job waits, and what to do about it, in an administrator's words.
 
-use super::{ActionFailure, ActionResults, nodes, shown, told};
+use super::{ActionFailure, ActionResults, names, nodes, shown, told};
 use serde::Deserialize;
 use slurm_conf::NodeName;
 use slurm_ops::Machine;
+use slurm_ops::journal::{self, Cause};
 use slurm_ops::scontrol::{self, JobRecord, NodeLookup, NodeRecord};
 
 #[derive(Debug, Deserialize)]
@@ -28,9 +29,10 @@ pub(super) fn explain(
             };
             daemon()?;
             match scontrol::node(machine, &name) {
-                NodeLookup::Present(record) => Ok(node(&record)),
+                NodeLookup::Present(record) => Ok(node(&record, machine)),
                 NodeLookup::Absent => Err(ActionFailure::refused(format!(
-                    "Slurm knows no node {name}: its slurmd has not registered, see `juju status` of its unit"
+                    "Slurm knows no node {name}: its slurmd has not registered, see `juju status` of its unit{}",
+                    hint(machine)
                 ))),
                 NodeLookup::Unreachable { why } => Err(ActionFailure::refused(format!("nobody could be asked: {why}"))),
             }
@@ -53,7 +55,19 @@ fn answer(subject: String, state: String, why: String, advice: String) -> Action
     ActionResults::default().with("subject", subject).with("state", state).with("why", why).with("advice", advice)
 }
 
-fn node(record: &NodeRecord) -> ActionResults {
+/// Says what slurmctld has heard of late that may be the cause, where Slurm's own words would hide it.
+fn hint(machine: &Machine) -> String {
+    match journal::cause(machine, names::SERVICE) {
+        None => String::new(),
+        Some(Cause::Authentication) => {
+            "; slurmctld refuses somebody's messages: keys or clocks of the machines differ".to_owned()
+        }
+        Some(Cause::Clocks) => "; slurmctld refuses somebody's messages: clocks of the machines differ".to_owned(),
+        Some(Cause::NameResolution) => "; slurmctld cannot resolve the name of a host".to_owned(),
+    }
+}
+
+fn node(record: &NodeRecord, machine: &Machine) -> ActionResults {
     let name = &record.name;
     let unit = nodes::unit_of(record).map_or_else(|| name.clone(), |unit| format!("unit {unit}"));
     let reason = record.reason.trim();
@@ -66,7 +80,7 @@ fn node(record: &NodeRecord) -> ActionResults {
             format!("compare `juju run {unit} show-node` with the machine, correct `node-config`, then `{resume}`"),
         ),
         () if has("NOT_RESPONDING") => (
-            "its slurmd does not answer slurmctld".to_owned(),
+            format!("its slurmd does not answer slurmctld{}", hint(machine)),
             format!("see `juju status {unit}` and `journalctl -u slurmd` there: machine off, network, name, or clock"),
         ),
         () if has("DOWN") && reason.contains("unexpectedly rebooted") => {

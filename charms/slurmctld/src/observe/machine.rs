@@ -14,7 +14,15 @@ use std::time::SystemTime;
 
 pub(super) fn observe(ctx: &Context, machine: &slurm_ops::Machine, memory: &mut Memory) -> Result<Machine, Error> {
     let host = hostname::short()?;
-    let unit = systemd::state(machine, names::SERVICE)?;
+    let (unit, daemon) = match memory.daemon.take() {
+        Some(known) => known,
+        None => {
+            let unit = systemd::state(machine, names::SERVICE)?;
+            let daemon = daemon(machine, &unit, &host);
+            (unit, daemon)
+        }
+    };
+    memory.daemon = Some((unit.clone(), daemon.clone()));
     let read_by_systemd = |text: Option<String>| text.filter(|_| !unit.needs_daemon_reload);
     let installed = packages::installed(machine, &names::PACKAGES)?;
     let complete = names::PACKAGES.iter().all(|name| installed.contains_key(*name))
@@ -39,7 +47,7 @@ pub(super) fn observe(ctx: &Context, machine: &slurm_ops::Machine, memory: &mut 
         live: read_files(machine, "")?,
         accepted: read_files(machine, names::ACCEPTED)?,
         refusals: refusals(machine)?,
-        daemon: daemon(machine, &unit, &host),
+        daemon,
         partitions_saved: partitions_saved(machine),
         suffix: suffix(memory)?,
         host,

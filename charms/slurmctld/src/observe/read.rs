@@ -1,11 +1,13 @@
 //! Puts the facts together, and remembers what one dispatch has done.
 
-use super::{Observed, Options, Secret, Tried, juju, machine};
+use super::{Daemon, Observed, Options, Secret, Tried, juju, machine};
 use crate::error::Error;
 use crate::names;
-use charm::{Context, RelationId, Tools, Wake};
+use crate::plan::Step;
+use charm::{Context, Event, RelationId, Tools, Wake};
+use slurm_ops::systemd::UnitState;
 use slurm_ops::timer;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What this dispatch remembers of its own doings.
 #[derive(Debug, Default)]
@@ -16,6 +18,24 @@ pub struct Memory {
     /// Juju may show a grant only after the hook.
     pub granted: BTreeSet<RelationId>,
     pub(super) suffix: Option<String>,
+    /// What was seen in this dispatch and cannot have changed since.
+    pub(super) daemon: Option<(UnitState, Daemon)>,
+    pub(super) secrets: BTreeMap<&'static str, Secret>,
+}
+
+impl Memory {
+    /// Forgets what a step may have changed.
+    pub fn forget(&mut self, step: &Step) {
+        match step {
+            Step::InstallPackages(_)
+            | Step::WriteDropIn(_)
+            | Step::StartDaemon
+            | Step::Reconfigure { .. }
+            | Step::RestoreConfiguration { .. } => self.daemon = None,
+            Step::AddSecret(_) | Step::RefillSecret(_) | Step::GrantSecret(_) => self.secrets.clear(),
+            _ => {}
+        }
+    }
 }
 
 /// Reads everything a plan may need.
@@ -35,9 +55,15 @@ pub fn observe(
         false => Vec::new(),
     };
     let computes = juju::computes(ctx, tools, leader)?;
-    let secret = |label| match leader {
-        true => juju::secret(ctx, tools, label, memory, &computes),
-        false => Ok(Secret::Unknown),
+    let options = options(tools)?;
+    let brief = is_brief(ctx, &machine_facts, &options);
+    let auth_secret = match leader {
+        true => juju::secret(ctx, tools, names::AUTH_SECRET, memory, &computes, brief && machine_facts.auth_key)?,
+        false => Secret::Unknown,
+    };
+    let jwt_secret = match leader && !(brief && machine_facts.jwt_key) {
+        true => juju::secret(ctx, tools, names::JWT_SECRET, memory, &computes, false)?,
+        false => Secret::Unknown,
     };
     Ok(Observed {
         unit: ctx.unit.clone(),
@@ -45,17 +71,29 @@ pub fn observe(
         leaving,
         leader,
         siblings,
-        options: options(tools)?,
-        peer: juju::peer(ctx, tools)?,
-        mount: juju::mount(ctx, tools, leader)?,
-        auth_secret: secret(names::AUTH_SECRET)?,
-        jwt_secret: secret(names::JWT_SECRET)?,
+        options,
+        peer: if brief { None } else { juju::peer(ctx, tools)? },
+        mount: if brief { None } else { juju::mount(ctx, tools, leader)? },
+        auth_secret,
+        jwt_secret,
         computes,
-        port_open: tools.opened_ports()?.contains(&charm::tools::Port::tcp(names::PORT)),
+        port_open: brief || tools.opened_ports()?.contains(&charm::tools::Port::tcp(names::PORT)),
         waking: timer::is_set(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name),
         machine: machine_facts,
         tried: memory.tried.clone(),
     })
+}
+
+/// Says whether this hook is about one compute application of a cluster that is up. There are many of them, one for each unit that
+/// joins, and each look costs a process; what has nothing to do with that application is looked at in the other hooks.
+fn is_brief(ctx: &Context, machine: &super::Machine, options: &Options) -> bool {
+    let about = match &ctx.event {
+        Event::Relation(event) => event.endpoint.as_str() == names::ENDPOINT_SLURMD,
+        _ => false,
+    };
+    // A machine that its configuration does not name has to find out first what it is for.
+    let serves = |text: &Option<String>| text.as_ref().is_some_and(|text| text.contains(machine.host.as_str()));
+    about && serves(&machine.accepted.slurm) && serves(&machine.live.slurm) && !options.network_state
 }
 
 fn options(tools: &Tools) -> Result<Options, Error> {
