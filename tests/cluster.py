@@ -129,11 +129,13 @@ class Cluster:
 
     def refuse(self, unit, action, wait=120, **parameters):
         """Runs an action that has to fail, and returns what it said."""
-        with pytest.raises((jubilant.TaskError, jubilant.CLIError)) as refused:
+        # Juju itself refuses what the action's schema does not allow, and jubilant says in its own way what is no action at all.
+        with pytest.raises((jubilant.TaskError, jubilant.CLIError, ValueError)) as refused:
             self.act(unit, action, wait=wait, **parameters)
         error = refused.value
-        # Juju itself refuses what the schema of the action does not allow.
-        return error.stderr if isinstance(error, jubilant.CLIError) else f"{error.task.message}\n{error.task.stderr}"
+        if isinstance(error, jubilant.TaskError):
+            return f"{error.task.message}\n{error.task.stderr}"
+        return getattr(error, "stderr", str(error))
 
     def restore(self, application, option):
         """Sets an option to its default. `juju config --reset` would do, but Juju 4.0 tells no unit of it."""

@@ -1,0 +1,203 @@
+"""`node-config`: how a node describes itself to Slurm, changed in place, changed when the node is empty, kept, and taken back."""
+import pytest
+
+from cluster import charm_file, eventually
+
+UNITS = 2
+FIRST, SECOND = "compute/0", "compute/1"
+
+
+def asked(cluster, parameters, unit=FIRST, **options):
+    return cluster.act(unit, "node-config", parameters=parameters, **options)
+
+
+def await_value(cluster, key, expected, node="compute-0", seconds=60):
+    return eventually(lambda: cluster.node(node)[key], lambda seen: seen == expected, f"{key} of {node}", seconds)
+
+
+def options_of(cluster, unit=FIRST):
+    return cluster.root(unit, "cat", "/etc/default/slurmd")
+
+
+@pytest.fixture(autouse=True)
+def whole_again(cluster):
+    """Each test begins and ends with two idle nodes as they were detected."""
+    yield
+    for unit in (FIRST, SECOND):
+        cluster.act(unit, "node-config", reset=True)
+    for node in ("compute-0", "compute-1"):
+        cluster.await_state(node, "IDLE")
+        await_value(cluster, "weight", 1, node)
+    cluster.settle(slurmctld=1, compute=2)
+
+
+def test_without_parameters_it_shows_what_slurmd_is_started_with(cluster):
+    before = cluster.daemon(FIRST), options_of(cluster)
+    shown = str(cluster.act(FIRST, "node-config"))
+    for key in ("RealMemory=", "CPUs=", "compute"):
+        assert key.lower() in shown.lower(), shown
+    assert (cluster.daemon(FIRST), options_of(cluster)) == before
+
+
+def test_a_weight_is_changed_and_lasts(cluster):
+    asked(cluster, "Weight=7")
+    await_value(cluster, "weight", 7)
+    assert cluster.node("compute-1")["weight"] == 1
+    assert "weight=7" in options_of(cluster).lower(), "the next registration would not have it"
+    # Slurm forgets a weight that was only set with scontrol when it reads its files again.
+    cluster.settle(slurmctld=1, compute=2)
+    cluster.scontrol("reconfigure")
+    cluster.await_state("compute-0", "IDLE")
+    assert cluster.node("compute-0")["weight"] == 7
+
+
+def test_a_weight_is_changed_at_once_although_a_job_runs(cluster):
+    job = cluster.start_job("compute-0")
+    before = cluster.daemon(FIRST)
+    asked(cluster, "Weight=9")
+    await_value(cluster, "weight", 9, seconds=20)
+    assert cluster.daemon(FIRST) == before
+    cluster.assert_unharmed(job)
+    cluster.cancel(job)
+
+
+def test_memory_is_changed_although_slurm_cannot_do_it_in_place(cluster):
+    detected = cluster.node("compute-0")["real_memory"]
+    asked(cluster, f"RealMemory={detected - 500}")
+    await_value(cluster, "real_memory", detected - 500)
+    cluster.await_state("compute-0", "IDLE")
+    node = cluster.node("compute-0")
+    assert node["partitions"] == ["compute"] and "compute" in node["features"], node
+    assert len(set(cluster.hosts(nodes=2))) == 2
+    cluster.await_message(FIRST, "^active: idle, partition compute$")
+
+
+def test_several_keys_at_once_in_any_letter_case(cluster):
+    detected = cluster.node("compute-0")["real_memory"]
+    asked(cluster, f"weight=3 REALMEMORY={detected - 700} MemSpecLimit=512")
+    await_value(cluster, "real_memory", detected - 700)
+    node = cluster.node("compute-0")
+    assert (node["weight"], node["specialized_memory"]) == (3, 512), node
+
+
+def test_a_later_wish_is_added_to_an_earlier_one(cluster):
+    asked(cluster, "Weight=4")
+    asked(cluster, "MemSpecLimit=300")
+    await_value(cluster, "specialized_memory", 300)
+    assert cluster.node("compute-0")["weight"] == 4
+
+
+def test_a_feature_is_added_and_the_partition_keeps_the_node(cluster):
+    asked(cluster, "Feature=bigmem")
+    eventually(lambda: cluster.node("compute-0")["features"], lambda seen: {"bigmem", "compute"} <= set(seen), "features", 60)
+    cluster.await_state("compute-0", "IDLE")
+    assert cluster.node("compute-0")["partitions"] == ["compute"]
+    assert cluster.srun("--constraint=bigmem").strip() == cluster.machines()[cluster.machine_of(FIRST)]
+
+
+def test_a_reset_brings_back_what_was_detected(cluster):
+    detected = cluster.node("compute-0")["real_memory"]
+    asked(cluster, f"RealMemory={detected - 500} Weight=9")
+    await_value(cluster, "real_memory", detected - 500)
+    cluster.act(FIRST, "node-config", reset=True)
+    await_value(cluster, "real_memory", detected)
+    await_value(cluster, "weight", 1)
+
+
+@pytest.mark.parametrize("parameters", ["Bogus=3", "RealMemory=lots", "Weight", "Weight=", "Weight=5 Bogus=1"])
+def test_a_wrong_key_or_value_is_refused_and_nothing_is_done(cluster, parameters):
+    before = cluster.daemon(FIRST), options_of(cluster), cluster.node("compute-0")["weight"]
+    said = cluster.refuse(FIRST, "node-config", parameters=parameters)
+    word = "Bogus" if "Bogus" in parameters else parameters.split("=")[0]
+    assert word.lower() in said.lower(), said
+    assert (cluster.daemon(FIRST), options_of(cluster), cluster.node("compute-0")["weight"]) == before
+
+
+@pytest.mark.parametrize("key", ["NodeName", "NodeAddr", "NodeHostname", "State", "Reason", "Port"])
+def test_a_key_that_the_charm_owns_is_refused_by_name(cluster, key):
+    before = options_of(cluster)
+    said = cluster.refuse(FIRST, "node-config", parameters=f"{key}=other")
+    assert key.lower() in said.lower(), said
+    assert options_of(cluster) == before
+
+
+def test_scripts_for_the_python_charm_get_the_answers_they_know(cluster):
+    assert cluster.act(FIRST, "set-node-config", parameters="Weight=6")["accepted"] == "True"
+    await_value(cluster, "weight", 6)
+    owned = cluster.refuse(FIRST, "set-node-config", parameters="NodeName=x")
+    assert "Cannot apply node configuration parameters 'NodeName=x'." in owned, owned
+    assert "Overrides charm-managed configuration parameter." in owned, owned
+    wrong = cluster.refuse(FIRST, "set-node-config", parameters="Bogus=1")
+    assert "Validation for node configuration parameters 'Bogus=1' failed. Reason:" in wrong, wrong
+
+
+def test_while_a_job_runs_nothing_happens_and_afterwards_it_does(cluster):
+    detected = cluster.node("compute-0")["real_memory"]
+    job = cluster.start_job("compute-0", seconds=20)
+    before = cluster.daemon(FIRST)
+    asked(cluster, f"RealMemory={detected - 900}")
+    cluster.await_message(FIRST, "pending|when .*empty|job", seconds=20)
+    # Not even closed to other jobs: the node is as it was.
+    assert "DRAIN" not in cluster.state("compute-0")
+    assert cluster.node("compute-0")["real_memory"] == detected
+    assert cluster.daemon(FIRST) == before
+    cluster.fire(FIRST)
+    cluster.assert_unharmed(job)
+    cluster.await_job(job, "COMPLETED", 60)
+    # Nobody calls: the charm's own timer brings it to its end.
+    await_value(cluster, "real_memory", detected - 900, seconds=90)
+    cluster.await_state("compute-0", "IDLE")
+    cluster.await_message(FIRST, "^active: idle, partition compute$", 90)
+    cluster.assert_unharmed(job, "COMPLETED")
+
+
+def test_the_administrators_drain_is_there_again_afterwards(cluster):
+    detected = cluster.node("compute-0")["real_memory"]
+    cluster.scontrol("update", "nodename=compute-0", "state=drain", "reason=fan is loud")
+    try:
+        asked(cluster, f"RealMemory={detected - 600}")
+        await_value(cluster, "real_memory", detected - 600)
+        cluster.await_state("compute-0", "IDLE+DRAIN")
+        assert cluster.node("compute-0")["reason"] == "fan is loud"
+        # It is the administrator's to take away, and does not come back.
+        cluster.act("slurmctld/0", "resume", nodename="compute-0")
+        cluster.root(FIRST, "systemctl", "restart", "slurmd")
+        cluster.fire(FIRST)
+        cluster.await_state("compute-0", "IDLE")
+    finally:
+        if "DRAIN" in cluster.state("compute-0"):
+            cluster.scontrol("update", "nodename=compute-0", "state=resume")
+
+
+def test_a_node_that_is_down_stays_down(cluster):
+    detected = cluster.node("compute-0")["real_memory"]
+    cluster.scontrol("update", "nodename=compute-0", "state=down", "reason=lent out")
+    try:
+        asked(cluster, f"RealMemory={detected - 400}")
+        await_value(cluster, "real_memory", detected - 400)
+        cluster.await_state("compute-0", "DOWN")
+        assert cluster.node("compute-0")["reason"] == "lent out"
+    finally:
+        cluster.scontrol("update", "nodename=compute-0", "state=resume")
+
+
+def test_it_is_kept_across_reboot_and_refresh(cluster):
+    detected = cluster.node("compute-0")["real_memory"]
+    asked(cluster, f"RealMemory={detected - 800} Weight=8")
+    await_value(cluster, "real_memory", detected - 800)
+    cluster.juju.refresh("compute", path=charm_file("slurmd"))
+    cluster.quiet()
+    cluster.reboot(FIRST)
+    # A fresh registration, from nothing but what is on the node.
+    cluster.await_message(FIRST, "^active: ", 90)
+    cluster.scontrol("delete", "nodename=compute-0")
+    cluster.root(FIRST, "systemctl", "restart", "slurmd")
+    await_value(cluster, "real_memory", detected - 800)
+    await_value(cluster, "weight", 8)
+
+
+def test_it_works_on_leader_and_follower(cluster):
+    for unit in (cluster.leader("compute"), cluster.follower("compute")):
+        node = unit.replace("/", "-")
+        asked(cluster, "Weight=12", unit)
+        await_value(cluster, "weight", 12, node)
