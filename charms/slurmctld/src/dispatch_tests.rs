@@ -116,7 +116,7 @@ fn a_settled_hook_starts_no_more_than_its_reads_need() {
     let mut expected = expected.to_vec();
     expected.sort_unstable();
     assert_eq!(counts, expected);
-    assert_eq!(cluster.machine.take_calls().len(), 2, "systemctl show and scontrol ping");
+    assert_eq!(cluster.machine.take_calls().len(), 3, "systemctl show, scontrol ping and journalctl");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::configuration::{Files, Refusals};
 use charm::{AppName, Databag, RelationId, SecretId, UnitName};
 use slurm_conf::{ClusterName, HostName, NodeSet, Partition};
 use slurm_interface::SecretUri;
+use slurm_ops::journal::Stranger;
 use std::collections::BTreeSet;
 
 pub use read::{Memory, observe};
@@ -138,6 +139,8 @@ pub struct Machine {
     pub daemon: Daemon,
     /// The saved partitions are at least as new as the accepted configuration (a takeover would restore older ones).
     pub partitions_saved: bool,
+    /// A machine whose messages slurmctld refuses. Looked for when nothing else is going on.
+    pub stranger: Option<Stranger>,
     /// Four random characters for the name of a new cluster.
     pub suffix: String,
 }

@@ -5,6 +5,7 @@ use crate::names;
 use crate::observe::{Daemon, Observed, Offer};
 use crate::plan::{self, BadOption, Obstacle, Role, Step};
 use charm::Status;
+use slurm_ops::journal::Cause;
 
 /// Says how this unit is.
 pub fn status(seen: &Observed) -> Status {
@@ -150,7 +151,17 @@ fn daemon(seen: &Observed) -> Status {
             Some(why) => Status::waiting(format!("for slurmctld to load its configuration: {why}")),
             None => Status::waiting("for slurmctld to load its configuration"),
         },
-        Daemon::Answering { mode } => Status::active(format!("{mode} - UP")),
+        Daemon::Answering { mode } => match &seen.machine.stranger {
+            None => Status::active(format!("{mode} - UP")),
+            Some(stranger) => {
+                let why = match stranger.cause {
+                    Cause::Clocks => "its clock differs",
+                    Cause::Authentication => "its key or clock differs",
+                    Cause::NameResolution => "a name does not resolve",
+                };
+                Status::active(format!("{mode} - UP; refuses {}: {why}", stranger.host))
+            }
+        },
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::observe::{MountEndpoint, StateDirectory, Store};
 use crate::plan::plan;
+use slurm_ops::journal::Stranger;
 
 /// The text a unit shows, with Juju's word in front.
 fn shown(seen: &Observed) -> String {
@@ -179,6 +180,16 @@ fn a_daemon_that_does_not_serve_is_told_as_it_is() {
         with(failing("This host (x/x) not a valid controller")),
         "waiting: for slurmctld, which fails: this host's name is not in slurm.conf (This host (x/x) not a valid controller)"
     );
+}
+
+#[test]
+fn a_machine_that_is_refused_is_named() {
+    let mut seen = Observed::serving();
+    let with = |cause| Some(Stranger { host: "juju-1".to_owned(), cause });
+    seen.machine.stranger = with(Cause::Clocks);
+    assert_eq!(shown(&seen), "active: primary - UP; refuses juju-1: its clock differs");
+    seen.machine.stranger = with(Cause::Authentication);
+    assert_eq!(shown(&seen), "active: primary - UP; refuses juju-1: its key or clock differs");
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::machine::Machine;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How far back to look. A daemon that fails to start writes a few dozen lines.
 const LINES: u32 = 200;
@@ -72,6 +73,33 @@ pub fn cause(machine: &Machine, unit: &str) -> Option<Cause> {
 /// Tells whether slurmd complained about how its own node is described, that is, about `--conf`.
 pub fn blames_description(complaint: &str) -> bool {
     complaint.contains("failed to create dynamic node") || complaint.contains("Failed to parse nodeline")
+}
+
+/// A machine whose messages slurmctld refuses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stranger {
+    /// Its name or address, as slurmctld tells it.
+    pub host: String,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Returns the machine whose messages slurmctld refused last, within the time given. A slurmd that is refused tries again every ten
+/// seconds. `None`: nobody, or nobody could be asked.
+pub fn refused_lately(machine: &Machine, within: Duration) -> Option<Stranger> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let since = now.saturating_sub(within.as_secs());
+    stranger(&read(machine, "slurmctld.service", &format!("--since=@{since}"))?)
+}
+
+/// The line is `… [[host]:port] Protocol authentication error`, with an address instead of a name without its brackets.
+fn stranger(journal: &str) -> Option<Stranger> {
+    let line = journal.lines().rev().find(|line| line.trim_end().ends_with("Protocol authentication error"))?;
+    // Brackets of a time stamp come before these.
+    let host = line[line.rfind('[')? + 1..].split([']', ':']).next()?;
+    let plain = !host.is_empty() && host.chars().all(|letter| letter.is_ascii_alphanumeric() || "-.".contains(letter));
+    let cause = Cause::find(journal).unwrap_or(Cause::Authentication);
+    plain.then(|| Stranger { host: host.to_owned(), cause })
 }
 
 /// systemd says that it starts a unit in words that are the same for every unit.
@@ -141,5 +169,20 @@ mod tests {
         let behind = "slurmd: error: decode_jwt: token expired at 1794838120\n\
                       slurmd: error: service_connection: slurm_receive_msg: Protocol authentication error\n";
         assert_eq!(Cause::find(behind), Some(Cause::Clocks));
+    }
+
+    #[test]
+    fn whoever_is_refused_is_named() {
+        let name =
+            "slurmctld: error: slurm_unpack_received_msg: [[juju-69ea83-1]:14565] Protocol authentication error\n";
+        let told = |journal: &str| stranger(journal).map(|stranger| (stranger.host, stranger.cause));
+        assert_eq!(told(name), Some(("juju-69ea83-1".to_owned(), Cause::Authentication)));
+        let address =
+            "[2026-11-16T14:29:13.788] error: slurm_receive_msg [10.0.0.5:41234]: x: Protocol authentication error\n";
+        assert_eq!(told(address), Some(("10.0.0.5".to_owned(), Cause::Authentication)));
+        let late = format!("slurmctld: error: decode_jwt: token expired\n{name}");
+        assert_eq!(told(&late), Some(("juju-69ea83-1".to_owned(), Cause::Clocks)));
+        assert_eq!(told("all is well\n"), None);
+        assert_eq!(told("[[$(x)]:1] Protocol authentication error\n"), None);
     }
 }

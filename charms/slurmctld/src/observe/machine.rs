@@ -5,12 +5,16 @@ use super::{Daemon, Machine, StateDirectory, Store};
 use crate::configuration::{Files, Refusals};
 use crate::error::Error;
 use crate::names;
-use charm::Context;
+use charm::{Context, Event};
 use slurm_conf::HostName;
+use slurm_ops::journal::Stranger;
 use slurm_ops::mounts::Mount;
 use slurm_ops::systemd::UnitState;
 use slurm_ops::{files, hostname, journal, keys, mounts, needrestart, packages, scontrol, sentinel, systemd};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+/// A slurmd that is refused tries again every ten seconds.
+const LATELY: Duration = Duration::from_secs(60);
 
 pub(super) fn observe(ctx: &Context, machine: &slurm_ops::Machine, memory: &mut Memory) -> Result<Machine, Error> {
     let host = hostname::short()?;
@@ -49,6 +53,7 @@ pub(super) fn observe(ctx: &Context, machine: &slurm_ops::Machine, memory: &mut 
         refusals: refusals(machine)?,
         daemon,
         partitions_saved: partitions_saved(machine),
+        stranger: stranger(ctx, machine),
         suffix: suffix(memory)?,
         host,
     })
@@ -132,6 +137,11 @@ fn daemon(machine: &slurm_ops::Machine, unit: &UnitState, host: &HostName) -> Da
         _ if unit.is_starting() => Daemon::Silent { reason: None },
         _ => Daemon::Stopped,
     }
+}
+
+/// Looked for in the hooks that come when nothing else does.
+fn stranger(ctx: &Context, machine: &slurm_ops::Machine) -> Option<Stranger> {
+    matches!(ctx.event, Event::UpdateStatus).then(|| journal::refused_lately(machine, LATELY)).flatten()
 }
 
 fn partitions_saved(machine: &slurm_ops::Machine) -> bool {

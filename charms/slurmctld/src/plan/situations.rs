@@ -67,6 +67,7 @@ impl Observed {
                 refusals: Refusals::default(),
                 daemon: Daemon::Stopped,
                 partitions_saved: false,
+                stranger: None,
                 suffix: "aB3_".to_owned(),
             },
             tried: Tried::default(),
