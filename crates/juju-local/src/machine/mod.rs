@@ -52,6 +52,7 @@ pub(crate) fn hidden_subcommand(arguments: &[OsString]) -> Option<ExitCode> {
         supervisor::BOOT => supervisor::boot(rest),
         supervisor::SUPERVISE => supervisor::supervise(rest),
         supervisor::EXEC => supervisor::exec(rest),
+        supervisor::ENTER => supervisor::enter(rest),
         _ => return None,
     };
     Some(match outcome {

@@ -124,10 +124,7 @@ impl Machine {
         let Some(leader) = self.leader() else { bail!("machine {} is off", self.spec.name) };
         let cgroup = Cgroup::of_payload(leader)?.child("juju-local");
         cgroup.create()?;
-        let mut words: Vec<OsString> = vec![supervisor::EXEC.into(), cgroup.path().into()];
-        words.extend(["nsenter", "-t"].map(OsString::from));
-        words.push(leader.to_string().into());
-        words.extend(["-m", "-u", "-i", "-n", "-p", "-C", "--"].map(OsString::from));
+        let mut words: Vec<OsString> = vec![supervisor::ENTER.into(), cgroup.path().into(), leader.to_string().into()];
         words.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
         let mut command = ourselves(words);
         command.env_clear().env("PATH", PATH).env("HOME", "/root").env("LANG", "C.UTF-8");

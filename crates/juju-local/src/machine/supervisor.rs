@@ -1,12 +1,13 @@
 //! The hidden subcommands: processes of ours that change their own namespaces or cgroup, which a daemon must not.
 //!
 //! `machine-boot DIR` returns when systemd runs in the machine; `machine-supervise DIR` is the machine's own process on the
-//! host for as long as it is on; `machine-exec CGROUP PROGRAM…` becomes the program, in that cgroup.
+//! host for as long as it is on; `machine-exec CGROUP PROGRAM…` becomes the program, in that cgroup; `machine-enter CGROUP LEADER
+//! PROGRAM…` waits for a program that it starts inside of a machine.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
@@ -14,19 +15,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sched::{CloneFlags, unshare};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::signal::{Signal, raise};
 use nix::unistd::setsid;
 
 use super::cgroup::{self, Cgroup, wait_until};
 use super::disk::{Disk, Running};
 use super::network;
 use super::process::{Process, others, status_field};
-use super::program::{ourselves, tail};
+use super::program::{ourselves, system, tail};
 use super::spec::Spec;
 
 pub(super) const BOOT: &str = "machine-boot";
 pub(super) const SUPERVISE: &str = "machine-supervise";
 pub(super) const EXEC: &str = "machine-exec";
+pub(super) const ENTER: &str = "machine-enter";
 
 /// How long systemd-nspawn may take to start the machine's systemd. Measured: a tenth of a second; hosts can be busy.
 const LEADER_LIMIT: Duration = Duration::from_secs(60);
@@ -105,6 +108,27 @@ pub(super) fn exec(arguments: &[OsString]) -> Result<()> {
     Cgroup::at(Path::new(cgroup)).join()?;
     let error = Command::new(program).args(rest).exec();
     Err(error).with_context(|| format!("could not start {}", program.display()))
+}
+
+/// Runs a program inside of the machine that has that PID 1, and ends as it ends.
+///
+/// The wait is our own: nsenter would stop itself when its child is stopped, as everybody in a machine is that shuts down, and
+/// nobody would ever wake it.
+pub(super) fn enter(arguments: &[OsString]) -> Result<()> {
+    let [cgroup, leader, program @ ..] = arguments else { bail!("usage: {ENTER} CGROUP LEADER PROGRAM [ARGUMENT…]") };
+    Cgroup::at(Path::new(cgroup)).join()?;
+    let path = Path::new("/proc").join(leader).join("ns/pid");
+    let namespace = File::open(&path).with_context(|| format!("could not open {}", path.display()))?;
+    // Holds for children only; what is left to enter is entered by the child itself, which needs no child of its own for it.
+    setns(namespace, CloneFlags::CLONE_NEWPID).context("could not enter the machine")?;
+    let mut command = system("nsenter");
+    command.arg("-t").arg(leader).args(["-m", "-u", "-i", "-n", "-C", "--"]).args(program);
+    let status = command.status().context("could not start nsenter")?;
+    match (status.code(), status.signal().and_then(|number| Signal::try_from(number).ok())) {
+        (Some(code), _) => std::process::exit(code),
+        (None, Some(signal)) => Ok(raise(signal)?),
+        (None, None) => bail!("the program ended, {status}"),
+    }
 }
 
 fn disk_of(arguments: &[OsString]) -> Result<Disk> {
