@@ -11,6 +11,7 @@ use slurm_conf::NodeName;
 use slurm_ops::files::Access;
 use slurm_ops::scontrol::{NodeLookup, ScontrolError};
 use slurm_ops::slurmd::SlurmdOptions;
+use slurm_ops::source::Source;
 use slurm_ops::timer::TransientTimer;
 use slurm_ops::{Machine, files, keys, needrestart, packages, scontrol, slurmd, systemd, timer};
 use std::time::{Duration, Instant};
@@ -20,7 +21,17 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
     let tried = &mut memory.tried;
     match step {
         Step::InstallPackages(source) => {
-            packages::ensure_installed_from(machine, source, &names::PACKAGES, &names::PACKAGED_SERVICES)?;
+            match packages::ensure_installed_from(machine, source, &names::PACKAGES, &names::PACKAGED_SERVICES) {
+                // The operator named the source, and can name another.
+                Err(error) if *source != Source::Archive => {
+                    tracing::warn!(
+                        "could not install from the source of option {}: {error}",
+                        names::OPTION_SLURM_SOURCE
+                    );
+                    tried.install = Some(error.reason());
+                }
+                other => drop(other?),
+            }
         }
         Step::HoldPackages => {
             packages::ensure_held(machine, &names::PACKAGES)?;

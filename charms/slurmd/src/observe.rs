@@ -193,6 +193,8 @@ pub enum Occupancy {
 /// What this dispatch has tried and what did not show an effect. Nothing is tried twice in one dispatch.
 #[derive(Debug, Clone, Default)]
 pub struct Tried {
+    /// Why nothing could be installed from the operator's source.
+    pub install: Option<String>,
     pub start: bool,
     pub restart: bool,
     pub reload: bool,

@@ -45,7 +45,7 @@ pub fn plan(seen: &Observed) -> Plan<Step> {
     } else {
         match &seen.controller {
             // Never joined, or the relation has ended: whatever runs keeps running.
-            None => (install(seen), Next::Settled),
+            None => (install(seen), awaited_packages(seen)),
             Some(controller) => join(seen, controller),
         }
     };
@@ -62,7 +62,7 @@ pub fn plan(seen: &Observed) -> Plan<Step> {
 fn install(seen: &Observed) -> Vec<Step> {
     let machine = &seen.machine;
     let Some(version) = machine.version.map(|version| version.to_string()) else {
-        let source = seen.options.source.as_ref().ok();
+        let source = seen.options.source.as_ref().ok().filter(|_| seen.tried.install.is_none());
         return source.map(|source| Step::InstallPackages(source.clone())).into_iter().collect();
     };
     let mut steps = Vec::new();
@@ -78,6 +78,11 @@ fn install(seen: &Observed) -> Vec<Step> {
     steps
 }
 
+/// A source that does not answer may do so later; one that cannot be used has to be mended first, and Juju tells when it was.
+fn awaited_packages(seen: &Observed) -> Next {
+    if seen.tried.install.is_some() { Next::LookAgain } else { Next::Settled }
+}
+
 fn join(seen: &Observed, controller: &Controller) -> (Vec<Step>, Next) {
     let mut steps = install(seen);
     // The controllers publish nothing before they know the partition, so this waits for nothing.
@@ -87,8 +92,7 @@ fn join(seen: &Observed, controller: &Controller) -> (Vec<Step>, Next) {
     }
     let Offer::Data(data) = &controller.offer else { return (Vec::new(), awaited(seen, controller)) };
     if seen.machine.version.is_none() {
-        // Nothing can be installed until the operator has mended an option.
-        return (Vec::new(), Next::Settled);
+        return (Vec::new(), awaited_packages(seen));
     }
     for stage in [prepare, run, change, settle] {
         let steps = stage(seen, data);

@@ -29,7 +29,10 @@ pub fn status(seen: &Observed) -> Status {
         conditions.push(Status::blocked(format!("KillMode={mode} of slurmd kills jobs: see {file}")));
     }
     if seen.machine.version.is_none() {
-        conditions.push(Status::maintenance("installing slurmd"));
+        conditions.push(match &seen.tried.install {
+            Some(why) => Status::blocked(format!("option {}: {why}", names::OPTION_SLURM_SOURCE)),
+            None => Status::maintenance("installing slurmd"),
+        });
     }
     conditions.push(match &seen.controller {
         None => {

@@ -26,6 +26,20 @@ pub enum PackageError {
     File(#[from] FileError),
 }
 
+impl PackageError {
+    /// Returns what apt itself said last, without the command line: short enough for an operator who has to mend a source.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Command(CommandError::Failed { stderr, .. } | CommandError::TimedOut { stderr, .. }) => {
+                let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+                let errors: Vec<&str> = lines.clone().filter_map(|line| line.strip_prefix("E: ")).collect();
+                errors.first().copied().or_else(|| lines.next_back()).unwrap_or("no output").to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
 impl From<EnsureError> for PackageError {
     fn from(error: EnsureError) -> Self {
         match error {
@@ -121,6 +135,10 @@ pub fn ensure_installed_from(
     let new: Vec<&str> = units.iter().copied().filter(|unit| !unit_exists(machine, unit)).collect();
     if !new.is_empty() {
         systemctl(machine, &["--quiet", "--runtime", "mask", "--"]).args(new).run()?;
+    }
+    // A source that the operator has taken back must not stand in the way.
+    if !matches!(source, Source::Deb822(_)) {
+        files::remove(machine, source::FILE)?;
     }
     if *source != Source::Archive {
         source::ensure_known(machine, source, || apt_get(machine))?;

@@ -57,6 +57,22 @@ fn a_source_is_known_and_its_lists_are_fetched_before_anything_comes_from_it() {
 }
 
 #[test]
+fn a_source_that_is_taken_back_stands_in_nobodys_way_and_one_that_fails_says_why() {
+    let sandbox = installing();
+    sandbox.file("/etc/apt/sources.list.d/slurm-charm.sources", "Types: deb\n");
+    assert!(packages::ensure_installed_from(&sandbox.machine(), &Source::Archive, &["slurmd"], &[]).unwrap());
+    assert!(!sandbox.path("etc/apt/sources.list.d/slurm-charm.sources").exists());
+    let sandbox = installing();
+    sandbox.program("add-apt-repository", "").program(
+        "apt-get",
+        "printf 'W: slow\nE: The repository has no Release file.\nE: Sub-process failed\n' >&2; exit 100",
+    );
+    let source: Source = "ppa:somebody/slurm".parse().unwrap();
+    let error = packages::ensure_installed_from(&sandbox.machine(), &source, &["slurmd"], &[]).unwrap_err();
+    assert_eq!(error.reason(), "The repository has no Release file.");
+}
+
+#[test]
 fn a_ppa_is_added_with_ubuntus_own_program() {
     let sandbox = installing();
     sandbox.program("add-apt-repository", "");

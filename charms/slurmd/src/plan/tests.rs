@@ -287,6 +287,15 @@ fn packages_are_not_installed_from_a_source_that_cannot_be_used() {
 }
 
 #[test]
+fn a_source_that_does_not_answer_is_tried_again_later() {
+    let mut seen = Observed::fresh().with_options(&Given { slurm_source: "ppa:a/b", ..Given::default() });
+    assert_eq!(steps(&seen), ["install slurmd slurm-client slurm-wlm-basic-plugins"]);
+    seen.tried.install = Some("no Release file".to_owned());
+    assert_eq!(steps(&seen), ["look again soon"]);
+    assert_eq!(steps(&seen.related().not_leading()), ["look again soon"]);
+}
+
+#[test]
 fn a_daemon_with_an_old_key_that_is_refused_is_restarted_and_nobody_else_is() {
     let mut seen = Observed::joined().with_registration(Registration::Unreachable);
     seen.machine.cause = Some(Cause::Authentication);
