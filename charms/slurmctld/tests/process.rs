@@ -158,3 +158,64 @@ fn resume_takes_no_more_than_nodes() {
     assert_eq!(run.of("action-fail").len(), 1);
     run.never_called(&["scontrol", "action-set"]);
 }
+
+/// Recorded answers of a real Slurm.
+const NODES: &str = include_str!("../../../crates/slurm-ops/tests/recorded/node-drained.json");
+const JOBS: &str = include_str!("../../../crates/slurm-ops/tests/recorded/jobs.json");
+
+fn act(juju: &mut FakeJuju, action: &str, parameters: &str) -> Run {
+    juju.answers("systemctl", "*show*", UNIT_RUNS).answers("action-get", "*", parameters);
+    juju.dispatch(BINARY, "slurmctld/0", &format!("actions/{action}"), &[])
+}
+
+#[test]
+fn a_node_is_explained_from_what_a_real_slurm_says() {
+    let mut juju = machine();
+    juju.answers("scontrol", "show node*", NODES);
+    let run = act(&mut juju, "explain", r#"{"node":"compute-0","job":0}"#);
+    assert_eq!(run.exit_code, Some(0), "{run:#?}");
+    let answer = run.of("action-set").join("\n");
+    assert!(answer.contains("why=it is drained, with the reason \"charm: a b\""), "{answer}");
+    assert!(answer.contains("resume nodename=compute-0"), "{answer}");
+}
+
+#[test]
+fn jobs_are_only_counted_in_a_dry_run() {
+    let mut juju = machine();
+    juju.answers("scontrol", "show node*", NODES).answers("squeue", "*", JOBS);
+    let run = act(&mut juju, "destroy-jobs", r#"{"nodes":"compute-0","dry-run":true}"#);
+    assert_eq!(run.exit_code, Some(0), "{run:#?}");
+    let answer = run.of("action-set").join("\n");
+    assert!(answer.starts_with("action-set -- status=dry run nodes=compute-0 jobs=1 details=1 "), "{answer}");
+    run.never_called(&["scancel", "action-fail"]);
+}
+
+#[test]
+fn a_state_is_set_with_exactly_these_arguments() {
+    let mut juju = machine();
+    juju.answers("scontrol", "update*", "");
+    let run =
+        act(&mut juju, "set-node-state", r#"{"nodes":"compute-[0-1]","state":"down","reason":"new 'disk' $(x)"}"#);
+    run.called("scontrol update nodename=compute-[0-1] state=down reason=new 'disk' $(x)");
+    run.called("action-set -- state=down nodes=compute-[0-1]");
+}
+
+#[test]
+fn an_action_on_a_unit_without_slurmctld_says_so_and_asks_nobody_else() {
+    let mut juju = machine();
+    juju.answers("action-get", "*", r#"{"nodes":""}"#);
+    let run = juju.dispatch(BINARY, "slurmctld/1", "actions/show-nodes", &[]);
+    assert_eq!(run.exit_code, Some(0), "{run:#?}");
+    run.called("action-fail -- slurmctld does not run on slurmctld/1: see its status");
+    run.never_called(&["scontrol", "action-set"]);
+}
+
+#[test]
+fn a_source_that_cannot_be_used_is_named_and_nothing_is_installed() {
+    let mut juju = machine();
+    juju.answers("config-get", "*", r#"{"slurm-source":"deb http://example.com ./"}"#);
+    let run = juju.dispatch(BINARY, "slurmctld/0", "hooks/install", &[]);
+    assert_eq!(run.exit_code, Some(0), "{run:#?}");
+    assert!(run.of("status-set").join("").contains("blocked option slurm-source: "), "{run:#?}");
+    run.never_called(&WRITES);
+}
