@@ -4,7 +4,6 @@
 //! Every option of Slurm 24.11 to 26.05 is here. A value is normalised when it is read, so that equal settings are equal values
 //! whatever the operator's spelling was.
 
-use crate::error::excerpt;
 use crate::text::value_problem;
 use serde_json::{Map, Number, Value};
 
@@ -210,9 +209,12 @@ impl PartitionOption {
         let text = match (value, self.kind) {
             (Value::Array(_), OptionKind::List | OptionKind::WordList(_)) => json_text(value),
             (Value::Object(members), OptionKind::Weights) => {
+                // A name with `,` or `=` in it would become two weights.
                 let pairs: Option<Vec<String>> = members
                     .iter()
-                    .map(|(name, value)| scalar_text(value).map(|text| format!("{name}={text}")))
+                    .map(|(name, value)| {
+                        scalar_text(value).filter(|_| is_weight_name(name)).map(|text| format!("{name}={text}"))
+                    })
                     .collect();
                 pairs.map(|pairs| pairs.join(","))
             }
@@ -328,12 +330,11 @@ fn weights(text: &str) -> Option<OptionValue> {
     let mut weights: Vec<(String, String)> = Vec::new();
     for pair in text.split(',') {
         let (name, weight) = pair.split_once('=')?;
-        let named =
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_-:.".contains(&byte));
         let number = weight.strip_suffix(['K', 'M', 'G', 'T', 'P', 'k', 'm', 'g', 't', 'p']).unwrap_or(weight);
-        let numeric = number.bytes().all(|byte| byte.is_ascii_digit() || b".eE".contains(&byte))
+        let numeric = number.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+            && number.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte))
             && number.parse::<f64>().is_ok_and(f64::is_finite);
-        if !named || !numeric {
+        if !is_weight_name(name) || !numeric {
             return None;
         }
         weights.push((name.to_owned(), normal_weight(weight)));
@@ -341,11 +342,16 @@ fn weights(text: &str) -> Option<OptionValue> {
     Some(OptionValue::Weights(weights))
 }
 
-/// `1` and `1.0` are the same weight; JSON writes it with a fraction.
+fn is_weight_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_-:.".contains(&byte))
+}
+
+/// `1`, `1.0` and `1e0` are the same weight; JSON writes it with a fraction. One with a unit stays as it is.
 fn normal_weight(weight: &str) -> String {
-    match weight.parse::<f64>() {
-        Ok(number) if number.is_finite() => format!("{number:?}"),
-        _ => excerpt(weight),
+    match weight.parse::<f64>().map(|number| number.to_string()) {
+        Ok(number) if number.contains('.') => number,
+        Ok(number) => format!("{number}.0"),
+        Err(_) => weight.to_owned(),
     }
 }
 
@@ -429,8 +435,31 @@ mod tests {
             ("TRESBillingWeights", "CPU"),
             ("TRESBillingWeights", "CPU=inf"),
             ("TRESBillingWeights", "=1"),
+            ("TRESBillingWeights", "CPU=-1"),
+            ("TRESBillingWeights", "CPU=1e999"),
         ] {
             assert!(PartitionOption::find(name).unwrap().value_from_text(text).is_err(), "{name}={text:?}");
+        }
+    }
+
+    #[test]
+    fn a_large_weight_comes_back() {
+        let option = PartitionOption::find("TRESBillingWeights").unwrap();
+        for text in ["CPU=2222222222222222222222222", "CPU=1e30", "CPU=1e-30", "CPU=0.1,Mem=1e3", "CPU=123456789.5G"] {
+            let value = option.value_from_text(text).unwrap();
+            assert_eq!(option.value_from_json(&option.value_to_json(&value)).as_ref(), Ok(&value), "{text}");
+            assert_eq!(option.value_from_text(&option.value_to_text(&value)).as_ref(), Ok(&value), "{text}");
+        }
+        let long = format!("CPU={}G", "2".repeat(100));
+        let value = option.value_from_text(&long).unwrap();
+        assert_eq!(option.value_to_text(&value), long, "nothing is cut");
+    }
+
+    #[test]
+    fn a_name_in_json_is_one_name() {
+        let option = PartitionOption::find("TRESBillingWeights").unwrap();
+        for name in ["CPU=1,Mem", "CPU,Mem", "CPU=1", "", "a b", "a\nb"] {
+            assert!(option.value_from_json(&json!({ name: 1.0 })).is_err(), "{name:?}");
         }
     }
 
