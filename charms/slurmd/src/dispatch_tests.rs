@@ -158,7 +158,12 @@ fn only_looked(calls: &[String]) {
 
 #[test]
 fn deploy_integrate_settle_and_then_rest() {
+    let node = Node::new();
+    node.model.set_option(&node.app, names::OPTION_SLURM_SOURCE, "ppa:".into()).unwrap();
+    node.hook(&Hook::named("install"));
+    assert!(node.shown().starts_with("blocked: option slurm-source `ppa:`"), "{}", node.shown());
     let node = Node::deployed();
+    assert_eq!(node.shown(), "blocked: no controller: `juju integrate compute slurmctld`");
     assert!(!node.machine.is_running(names::SERVICE));
     let relation = node.integrate();
     assert!(node.model.app_bag(&relation, &node.app)["partition"].contains("\"compute\""));

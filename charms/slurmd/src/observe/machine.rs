@@ -58,7 +58,8 @@ pub(super) fn observe(
         detection_saved,
         wish: wish(machine)?,
         written: slurmd::read_options(machine)?.map(launch),
-        kill_mode: unit.kill_mode,
+        // systemd has an opinion about units that do not exist, too.
+        kill_mode: if unit.exists() { unit.kill_mode } else { String::new() },
         invocation: unit.invocation,
         daemon,
         registration,

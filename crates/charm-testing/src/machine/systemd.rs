@@ -47,12 +47,13 @@ impl Programs {
             (None, false) => ("inactive", "dead"),
         };
         let pid = unit.pid.unwrap_or(0);
+        let kill_mode = if self.exists(name) { "process" } else { "control-group" };
         let result = if unit.failed { "signal" } else { "success" };
         let file = if unit.enabled { "enabled" } else { "disabled" };
         format!(
             "LoadState={load}\nActiveState={active}\nSubState={sub}\nResult={result}\nUnitFileState={file}\n\
              MainPID={pid}\nActiveEnterTimestamp=@1794830922\nExecMainStartTimestamp=@1794830922\n\
-             InvocationID={pid:032x}\nKillMode=process\nNeedDaemonReload=no\n"
+             InvocationID={pid:032x}\nKillMode={kill_mode}\nNeedDaemonReload=no\n"
         )
     }
 
