@@ -213,12 +213,16 @@ fn whatever_stands_between_slurmctld_and_its_state_blocks() {
         "blocked: /var/lib/slurm/checkpoint/state cannot be read: `cat` did not end within 10 s"
     );
     assert_eq!(
-        with(|seen| seen.options.network_state = true),
+        with(|seen| {
+            seen.options.network_state = true;
+            seen.machine.state = StateDirectory::Absent;
+        }),
         "blocked: nothing is mounted at /var/lib/slurm/checkpoint: integrate a file system client with `mount`"
     );
     assert_eq!(
         with(|seen| {
             seen.options.network_state = true;
+            seen.machine.state = StateDirectory::Absent;
             seen.mount = Some(MountEndpoint { relation: "mount:1".parse().unwrap(), published: Default::default() });
         }),
         "blocked: nothing is mounted at /var/lib/slurm/checkpoint: see the unit on `mount`"
@@ -226,6 +230,16 @@ fn whatever_stands_between_slurmctld_and_its_state_blocks() {
     assert_eq!(
         with(|seen| seen.machine.store = Store::Mounted { read_only: true }),
         "blocked: /var/lib/slurm/checkpoint is read-only: slurmctld has to write there"
+    );
+}
+
+#[test]
+fn a_file_system_that_is_wanted_too_late_is_told_so() {
+    let mut seen = Observed::serving();
+    seen.options.network_state = true;
+    assert_eq!(
+        shown(&seen),
+        "blocked: option use-network-state: true: the cluster has its state on the local disk, and nothing moves it yet: reset the option"
     );
 }
 

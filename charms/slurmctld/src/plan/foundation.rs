@@ -68,7 +68,7 @@ fn key(secret: &Secret, make: Step, restore: Step) -> Option<Step> {
 /// How systemd treats slurmctld. Its state is checked before every start, also an automatic one: slurmctld would make a directory
 /// that is missing and start without any job. A start that fails again and again ends within seconds, and the charm is told.
 fn drop_in(seen: &Observed) -> String {
-    let mount = match seen.options.network_state {
+    let mount = match seen.options.network_state && !identity::is_local(seen) {
         true => format!("ExecStartPre=/usr/bin/mountpoint -q {}\n", names::CHECKPOINT_DIRECTORY),
         false => String::new(),
     };

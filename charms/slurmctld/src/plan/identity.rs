@@ -62,7 +62,7 @@ pub fn obstacle(seen: &Observed) -> Option<Obstacle> {
     let born = cluster_name(seen).is_some() && !is_newborn(seen);
     match (&seen.machine.store, seen.options.network_state) {
         (Store::Mounted { read_only: true }, _) => return Some(Obstacle::ReadOnly),
-        (Store::Local, true) => return Some(Obstacle::NotMounted),
+        (Store::Local, true) if !is_local(seen) => return Some(Obstacle::NotMounted),
         _ => {}
     }
     match &seen.machine.state {
@@ -74,6 +74,12 @@ pub fn obstacle(seen: &Observed) -> Option<Obstacle> {
         StateDirectory::Absent | StateDirectory::Empty if born => Some(Obstacle::Lost),
         StateDirectory::Absent | StateDirectory::Empty => None,
     }
+}
+
+/// Says whether the state of the cluster is on the disk of this machine. Then the option for a file system comes too late: nothing moves it.
+pub(super) fn is_local(seen: &Observed) -> bool {
+    let here = matches!(&seen.machine.state, StateDirectory::Of(found) if *found == note(seen));
+    here && seen.machine.store == Store::Local
 }
 
 /// A cluster whose configuration slurmctld has never accepted has no state to lose.

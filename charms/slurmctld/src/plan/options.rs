@@ -56,6 +56,7 @@ pub fn bad_options(seen: &Observed) -> Vec<BadOption> {
     add(names::OPTION_PARAMETERS, parameters(seen).err().map(|error| error.to_string()));
     add(names::OPTION_CGROUP_PARAMETERS, cgroup_parameters(seen).err().map(|error| error.to_string()));
     add(names::OPTION_PROCESS_TRACKING, bad_tracking(seen));
+    add(names::OPTION_NETWORK_STATE, late_network_state(seen));
     add(names::OPTION_SOURCE, bad_source(seen));
     bad
 }
@@ -134,6 +135,13 @@ pub(super) fn tracking(seen: &Observed) -> Option<(Tracking, bool)> {
         "" | "auto" => Some((Tracking::Cgroup, false)),
         _ => None,
     }
+}
+
+fn late_network_state(seen: &Observed) -> Option<String> {
+    let late = seen.options.network_state && identity::is_local(seen);
+    late.then(|| {
+        "true: the cluster has its state on the local disk, and nothing moves it yet: reset the option".to_owned()
+    })
 }
 
 fn bad_source(seen: &Observed) -> Option<String> {

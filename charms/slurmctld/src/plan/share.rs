@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 
 /// Asks for the file system that the operator wants the state on.
 pub(super) fn request_mount(seen: &Observed) -> Vec<Step> {
-    let Some(endpoint) = seen.mount.as_ref().filter(|_| seen.leader && seen.options.network_state) else {
+    let Some(endpoint) =
+        seen.mount.as_ref().filter(|_| seen.leader && seen.options.network_state && !identity::is_local(seen))
+    else {
         return Vec::new();
     };
     let path = MountPoint::new(names::CHECKPOINT_DIRECTORY).expect("invariant: our own path has no detours");

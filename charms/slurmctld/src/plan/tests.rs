@@ -284,6 +284,20 @@ fn state_on_the_network_waits_for_a_real_mount() {
 }
 
 #[test]
+fn state_on_the_local_disk_stays_there_and_goes_on_serving() {
+    let mut seen = Observed::serving();
+    seen.options.network_state = true;
+    seen.mount = Some(MountEndpoint { relation: "mount:2".parse().unwrap(), published: Databag::new() });
+    // Nothing changes, neither the guard of the daemon nor what others are asked for.
+    check(seen.clone(), &[]);
+    assert_eq!(bad_options(&seen)[0].option, "use-network-state");
+    // What is mounted over it all the same is not this cluster's.
+    seen.machine.store = Store::Mounted { read_only: false };
+    seen.machine.state = StateDirectory::Empty;
+    assert_eq!(obstacle(&seen), Some(Obstacle::Lost));
+}
+
+#[test]
 fn without_the_option_no_file_system_is_asked_for() {
     let mut seen = Observed::serving();
     seen.mount = Some(MountEndpoint { relation: "mount:2".parse().unwrap(), published: Databag::new() });
