@@ -19,8 +19,8 @@ def traces():
     found |= {f"link {path.name}" for path in directory("/sys/class/net")}
     mounts = pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
     found |= {f"mount {line.split()[4]}" for line in mounts}
-    # Both where cgroup v2 is alone and where it lives beside v1. Other programs' cgroups come and go.
-    found |= {f"cgroup {path}" for top in ("", "unified") for path in (CGROUPS / top).glob("juju-local/**/")}
+    # Both where cgroup v2 is alone and where it lives beside v1. They come and go meanwhile, which a walk does not mind.
+    found |= {f"cgroup {path}" for top in ("", "unified") for path, _, _ in os.walk(CGROUPS / top / "juju-local")}
     return found | {f"process {words}" for words in processes()}
 
 
