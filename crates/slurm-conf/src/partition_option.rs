@@ -450,6 +450,10 @@ mod tests {
             assert_eq!(option.value_from_json(&option.value_to_json(&value)).as_ref(), Ok(&value), "{text}");
             assert_eq!(option.value_from_text(&option.value_to_text(&value)).as_ref(), Ok(&value), "{text}");
         }
+        let digits = format!("{{\"CPU\": {}7.0}}", "5".repeat(78));
+        let value = option.value_from_json(&serde_json::from_str(&digits).unwrap()).unwrap();
+        let written = option.value_to_json(&value).to_string();
+        assert_eq!(option.value_from_json(&serde_json::from_str(&written).unwrap()), Ok(value));
         let long = format!("CPU={}G", "2".repeat(100));
         let value = option.value_from_text(&long).unwrap();
         assert_eq!(option.value_to_text(&value), long, "nothing is cut");
