@@ -57,6 +57,8 @@ pub fn observe(
     let computes = juju::computes(ctx, tools, leader)?;
     let options = options(tools)?;
     let brief = is_brief(ctx, &machine_facts, &options);
+    // Of no interest to a cluster on a local disk.
+    let network_state = options.network_state;
     let auth_secret = match leader {
         true => juju::secret(ctx, tools, names::AUTH_SECRET, memory, &computes, brief && machine_facts.auth_key)?,
         false => Secret::Unknown,
@@ -73,7 +75,7 @@ pub fn observe(
         siblings,
         options,
         peer: if brief { None } else { juju::peer(ctx, tools)? },
-        mount: if brief { None } else { juju::mount(ctx, tools, leader)? },
+        mount: if network_state { juju::mount(ctx, tools, leader)? } else { None },
         auth_secret,
         jwt_secret,
         computes,
