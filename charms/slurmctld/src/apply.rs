@@ -1,5 +1,6 @@
 //! Makes one change. Nothing is decided here: what a step says is done, and what comes of it is seen at the next look.
 
+mod by_hand;
 mod configuration;
 mod keys;
 

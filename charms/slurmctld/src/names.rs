@@ -53,6 +53,8 @@ pub const CANDIDATE_CONF: &str = "/etc/slurm/slurm.conf.candidate";
 pub const ACCEPTED: &str = ".accepted";
 /// What slurmctld refused, and why.
 pub const REFUSALS: &str = "/etc/slurm/refused.json";
+/// What was set with scontrol before the reconfigure that is under way.
+pub const BY_HAND: &str = "/etc/slurm/by-hand.json";
 /// What a shared file system is mounted on in a cluster that keeps its state on the network.
 pub const CHECKPOINT_DIRECTORY: &str = "/var/lib/slurm/checkpoint";
 pub const STATE_DIRECTORY: &str = "/var/lib/slurm/checkpoint/state";

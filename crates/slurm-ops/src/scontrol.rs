@@ -3,6 +3,7 @@
 //! Slurm's clients exit with 1 both when slurmctld says no and when nobody could be asked. The two are told apart by the text,
 //! and whatever is not surely an answer counts as "could not ask".
 
+mod by_hand;
 mod jobs;
 mod judge;
 mod node;
@@ -11,6 +12,7 @@ mod reconfigure;
 mod reservation;
 mod smoke;
 
+pub use by_hand::{Settings, restore, settings};
 pub use jobs::{JobRecord, LocalJobs, cancel_jobs, jobs, jobs_in_partition, jobs_on, jobs_waiting_for, local_jobs};
 pub use judge::{judge_node, judge_partition};
 pub use node::{

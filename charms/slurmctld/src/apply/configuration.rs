@@ -3,6 +3,7 @@
 //! Files beside them keep a dying hook from losing track: the accepted ones, a record of what was refused and why, and a candidate
 //! while Slurm's parser looks at it. Each is replaced whole.
 
+use super::by_hand;
 use crate::configuration::{Change, Files, Refusals, Refused, Suspect};
 use crate::error::Error;
 use crate::names;
@@ -67,9 +68,21 @@ pub(super) fn reconfigure(
     for (path, text) in Files::PATHS.into_iter().zip(texts) {
         *text = files::read_text(machine, path)?;
     }
+    let set_by_hand = by_hand::note(machine)?;
     match scontrol::reconfigure(machine, names::STATE_DIRECTORY) {
-        Reconfigure::Accepted => write(machine, &live, names::ACCEPTED),
+        Reconfigure::Accepted => {
+            let (old, new) = (back.slurm.as_deref().unwrap_or_default(), live.slurm.as_deref().unwrap_or_default());
+            let kept = set_by_hand.map_or(Ok(()), |before| scontrol::restore(machine, &before, old, new));
+            if let Err(error) = kept {
+                // Not accepted yet, so the next look reconfigures again and finds the note.
+                tried.reconfigure = Some(error.to_string());
+                return Ok(());
+            }
+            by_hand::forget(machine)?;
+            write(machine, &live, names::ACCEPTED)
+        }
         Reconfigure::Refused { reason } => {
+            by_hand::forget(machine)?;
             tried.taken_back = taken_by_hand(suspects, &reason);
             restore(machine, &Refused { files: live, version: version.to_owned(), reason }, suspects, back)
         }

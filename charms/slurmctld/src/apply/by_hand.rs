@@ -1,0 +1,34 @@
+//! What administrators set with `scontrol update`, kept over a reconfigure: noted before, put back after.
+//!
+//! The note is a file, so that a hook that dies in between is made up for by the next one, which reconfigures again.
+
+use crate::error::Error;
+use crate::names;
+use slurm_ops::Machine;
+use slurm_ops::files::{self, Access};
+use slurm_ops::scontrol::{self, Settings};
+
+/// Notes what slurmctld has in memory. The note of a hook that died counts more: what it saw may be gone by now.
+pub(super) fn note(machine: &Machine) -> Result<Option<Settings>, Error> {
+    let earlier = files::read_text(machine, names::BY_HAND)?;
+    if let Some(settings) = earlier.and_then(|text| serde_json::from_str(&text).ok()) {
+        return Ok(Some(settings));
+    }
+    let settings = match scontrol::settings(machine) {
+        Ok(settings) => settings,
+        Err(error) => {
+            // The reconfigure asks the same daemon, and says more about it.
+            tracing::debug!("what was set by hand is not known: {error}");
+            return Ok(None);
+        }
+    };
+    let text = serde_json::to_vec(&settings).expect("invariant: texts and numbers have a JSON form");
+    files::replace(machine, names::BY_HAND, &text, &Access::slurm(0o644))?;
+    Ok(Some(settings))
+}
+
+/// Forgets the note: all of it is back in place, or nothing was taken away.
+pub(super) fn forget(machine: &Machine) -> Result<(), Error> {
+    files::remove(machine, names::BY_HAND)?;
+    Ok(())
+}
