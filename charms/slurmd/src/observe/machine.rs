@@ -24,7 +24,8 @@ pub(super) fn observe(
     memory: &mut Memory,
 ) -> Result<Machine, Error> {
     let installed = packages::installed(machine, &names::PACKAGES)?;
-    let complete = names::PACKAGES.iter().all(|name| installed.contains_key(*name));
+    let complete = names::PACKAGES.iter().all(|name| installed.contains_key(*name))
+        && !packages::is_unfinished(machine, &names::PACKAGED_SERVICES);
     let first = installed.get(names::PACKAGES[0]).filter(|_| complete);
     let version = first.map(|package| package.upstream_version().parse::<SlurmVersion>()).transpose()?;
     let unit = systemd::state(machine, names::SERVICE)?;
