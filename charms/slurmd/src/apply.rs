@@ -84,6 +84,9 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             remember(machine, names::DETECTED_FILE, &format!("{invocation}\n{known}\n{found}\n"))?;
         }
         Step::BeginChange(change) => remember(machine, names::CHANGE_FILE, &change.render())?,
+        Step::ForgetWeight => {
+            files::remove(machine, names::WEIGHT_FILE)?;
+        }
         Step::ForgetChange => {
             files::remove(machine, names::CHANGE_FILE)?;
         }
@@ -97,10 +100,15 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         Step::MarkJoined
         | Step::SetFeatures(_)
         | Step::SetWeight(_)
+        | Step::ResetWeight(_)
         | Step::CloseNode { .. }
         | Step::DeleteNode
         | Step::RestoreNode(_)
         | Step::ReopenNode { .. } => {
+            if let Step::SetWeight(weight) = step {
+                // Before it is set: a weight that nobody noted would pass for an administrator's.
+                remember(machine, names::WEIGHT_FILE, &format!("{weight}\n"))?;
+            }
             if let Err(error) = tell_slurm(machine, &node_name(ctx), memory, step) {
                 // Slurm may have changed its mind or gone away since it was asked. A later look finds out, and tries again.
                 tracing::warn!("could not {step}: {error}");
@@ -129,7 +137,7 @@ fn tell_slurm(machine: &Machine, node: &NodeName, memory: &mut Memory, step: &St
             tried.in_place = true;
             scontrol::set_node_features(machine, node, features)
         }
-        Step::SetWeight(weight) => {
+        Step::SetWeight(weight) | Step::ResetWeight(weight) => {
             tried.in_place = true;
             scontrol::set_node_weight(machine, node, *weight)
         }

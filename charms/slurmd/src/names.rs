@@ -52,6 +52,8 @@ pub const NODE_CONFIG_FILE: &str = "/var/lib/slurmd-charm/node-config";
 pub const DETECTED_FILE: &str = "/var/lib/slurmd-charm/detected";
 /// What a node has to get back that is just being registered anew.
 pub const CHANGE_FILE: &str = "/var/lib/slurmd-charm/change";
+/// The weight that this charm set on the record ahead of a new registration, to tell it from an administrator's.
+pub const WEIGHT_FILE: &str = "/var/lib/slurmd-charm/weight";
 
 /// What this charm says in Slurm when it closes a node. Nobody else's drain begins like this.
 pub const CHANGE_REASON: &str = "juju: node-config is being applied";

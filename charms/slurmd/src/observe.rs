@@ -112,6 +112,8 @@ pub struct Machine {
     pub registration: Registration,
     /// The registration that is being replaced, if one is.
     pub change: Option<Change>,
+    /// The weight that this charm set on the record, while that is not the registered one.
+    pub set_weight: Option<u64>,
     /// Asked for only where a plan depends on it.
     pub occupancy: Option<Occupancy>,
     /// Why the daemon cannot talk to the controllers. Looked for only if it cannot.

@@ -201,6 +201,9 @@ pub(crate) fn too_new(seen: &Observed) -> Option<(SlurmVersion, SlurmVersion)> {
 /// Brings a registered node to another description.
 fn change(seen: &Observed, _: &ControllerData) -> Vec<Step> {
     let tried = &seen.tried;
+    if let Some(step) = weight(seen) {
+        return if tried.in_place && step != Step::ForgetWeight { Vec::new() } else { vec![step] };
+    }
     let step = match registration::phase(seen) {
         Phase::Features(features) => (!tried.in_place).then_some(Step::SetFeatures(features)),
         Phase::Pending { weight: Some(weight) } => (!tried.in_place).then_some(Step::SetWeight(weight)),
@@ -215,6 +218,19 @@ fn change(seen: &Observed, _: &ControllerData) -> Vec<Step> {
         Phase::Settled | Phase::Pending { weight: None } | Phase::Describe | Phase::Register | Phase::Hold => None,
     };
     step.into_iter().collect()
+}
+
+/// Says what becomes of a weight that was set ahead of a new registration which is not to come, or has come.
+fn weight(seen: &Observed) -> Option<Step> {
+    let machine = &seen.machine;
+    let set = machine.set_weight?;
+    let (Registration::Present(record), None) = (&machine.registration, &machine.change) else { return None };
+    let (wanted, written) = (described(seen)?, machine.written.as_ref()?);
+    if written.conf.get("Weight") != wanted.get("Weight") {
+        return None;
+    }
+    let own = crate::change::weight(&wanted);
+    Some(if record.weight == set && set != own { Step::ResetWeight(own) } else { Step::ForgetWeight })
 }
 
 /// A change that ended in this dispatch does not begin again in it, and one that would cost jobs does not begin at all.
@@ -271,7 +287,11 @@ fn awaited(seen: &Observed, controller: &Controller) -> Next {
     match &controller.offer {
         // The other side has to change first, and Juju tells when it does.
         Offer::Unusable(_) => Next::Settled,
-        Offer::Data(_) if joined && registration::phase(seen) == Phase::Settled => Next::Settled,
+        Offer::Data(_)
+            if joined && seen.machine.set_weight.is_none() && registration::phase(seen) == Phase::Settled =>
+        {
+            Next::Settled
+        }
         Offer::Data(_) | Offer::Nothing => Next::LookAgain,
     }
 }

@@ -62,10 +62,16 @@ fn a_busy_node_is_not_touched_until_its_job_has_ended() {
         node.hook(&Hook::named(hook));
         assert_eq!(node.machine.read(names::OPTIONS_FILE), options);
     }
+    assert!(node.act("node-config", json!({"reset": true})).succeeded);
+    assert_eq!((node.record().weight, node.shown().as_str()), (1, "active: mixed, partition compute"));
+    assert!(node.act("node-config", json!({"parameters": "RealMemory=900 Weight=7"})).succeeded);
     node.machine.end_job(job);
     node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
     assert_eq!((node.record().real_memory, node.record().weight), (900, 7));
     assert_eq!(node.shown(), "active: idle, partition compute");
+    node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert_eq!(node.machine.read(names::WEIGHT_FILE), None);
+    assert_eq!(node.machine.read(names::CHANGE_FILE), None);
 }
 
 #[test]

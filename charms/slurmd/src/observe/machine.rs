@@ -65,6 +65,7 @@ pub(super) fn observe(
         daemon,
         registration,
         change: files::read_text(machine, names::CHANGE_FILE)?.as_deref().and_then(Change::parse),
+        set_weight: files::read_text(machine, names::WEIGHT_FILE)?.and_then(|note| note.trim().parse().ok()),
         occupancy: None,
         cause,
         complaint,

@@ -96,7 +96,9 @@ fn before(seen: &Observed, wanted: &Node, written: &Node) -> Phase {
         _ => {
             let weight = change::weight(wanted);
             let news = written.get("Weight") != wanted.get("Weight") && record.weight != weight;
-            Phase::Pending { weight: news.then_some(weight) }
+            // A weight that is neither the registered one nor ours is an administrator's.
+            let free = record.weight == change::weight(written) || seen.machine.set_weight == Some(record.weight);
+            Phase::Pending { weight: (news && free).then_some(weight) }
         }
     }
 }

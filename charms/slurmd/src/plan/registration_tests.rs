@@ -66,6 +66,36 @@ fn nothing_but_the_weight_is_touched_while_jobs_run() {
 }
 
 #[test]
+fn a_weight_that_is_taken_back_while_a_job_runs_goes_and_an_administrators_stays() {
+    let busy = || Observed::joined().with_wish("RealMemory=900 Weight=7").with_jobs(&[4]);
+    let mut seen = busy();
+    done(&mut seen);
+    assert_eq!((seen.record().weight, seen.machine.set_weight), (7, Some(7)));
+    let mut seen = seen.in_the_next_hook().with_wish("");
+    let expected = ["set the node's weight back to 1", "leave the node's weight as it is", "look again no more"];
+    assert_eq!(done(&mut seen), expected);
+    assert_eq!((seen.record().weight, seen.machine.set_weight), (1, None));
+    // Only the memory is still wanted: the weight must not pass for an administrator's.
+    let mut seen = busy();
+    done(&mut seen);
+    let mut seen = seen.in_the_next_hook().with_wish("RealMemory=900").with_jobs(&[]);
+    done(&mut seen);
+    let mut seen = seen.in_the_next_hook();
+    done(&mut seen);
+    assert_eq!((seen.record().weight, seen.machine.change.clone()), (1, None));
+    assert!(conf(&seen).contains("RealMemory=900"));
+    // Somebody else has set one meanwhile.
+    let mut seen = busy();
+    done(&mut seen);
+    seen.record_mut().weight = 33;
+    let mut seen = seen.in_the_next_hook();
+    assert_eq!(done(&mut seen), [""; 0]);
+    let mut seen = seen.in_the_next_hook().with_wish("");
+    done(&mut seen);
+    assert_eq!((seen.record().weight, seen.machine.set_weight), (33, None));
+}
+
+#[test]
 fn could_not_ask_is_never_taken_for_empty() {
     for occupancy in [Some(Occupancy::Unknown), None, Some(Occupancy::Reserved(vec!["r1".to_owned()]))] {
         let mut seen = Observed::joined().with_wish("RealMemory=900");

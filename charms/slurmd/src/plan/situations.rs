@@ -57,6 +57,7 @@ impl Observed {
                 invocation: String::new(),
                 registration: Registration::Unreachable,
                 change: None,
+                set_weight: None,
                 occupancy: Some(Occupancy::Empty),
                 cause: None,
                 complaint: None,
@@ -208,8 +209,14 @@ impl Observed {
             }
             Step::SetWeight(weight) => {
                 tried.in_place = true;
+                machine.set_weight = Some(*weight);
                 self.record_mut().weight = *weight;
             }
+            Step::ResetWeight(weight) => {
+                tried.in_place = true;
+                self.record_mut().weight = *weight;
+            }
+            Step::ForgetWeight => machine.set_weight = None,
             Step::BeginChange(change) => machine.change = Some(change.clone()),
             Step::ForgetChange => machine.change = None,
             Step::CloseNode { drain } => {

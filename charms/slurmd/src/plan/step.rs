@@ -36,7 +36,11 @@ pub enum Step {
         found: Node,
     },
     SetFeatures(Vec<String>),
+    /// Gives the record a weight ahead of a new registration, and notes that this charm did.
     SetWeight(u64),
+    /// Takes that weight back, because it is not wanted any more.
+    ResetWeight(u64),
+    ForgetWeight,
     /// Notes what the node has to get back when it is registered anew.
     BeginChange(Change),
     /// Keeps jobs away, unless somebody does already, and marks the record as the old one.
@@ -75,6 +79,8 @@ impl fmt::Display for Step {
             Self::RememberDetection { .. } => write!(formatter, "remember what this machine has"),
             Self::SetFeatures(features) => write!(formatter, "set the node's features to {}", features.join(",")),
             Self::SetWeight(weight) => write!(formatter, "set the node's weight to {weight}"),
+            Self::ResetWeight(weight) => write!(formatter, "set the node's weight back to {weight}"),
+            Self::ForgetWeight => write!(formatter, "leave the node's weight as it is"),
             Self::BeginChange(_) => write!(formatter, "note what the node has to get back"),
             Self::CloseNode { drain: true } => write!(formatter, "drain the node for a new registration"),
             Self::CloseNode { drain: false } => write!(formatter, "mark the node for a new registration"),
