@@ -309,6 +309,11 @@ def charm_file(name):
     return path
 
 
+def slow(*values):
+    """A case of a parametrized test that is left out of the default run."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 def eventually(read, ready, what, seconds):
     """Reads until the value will do, and returns it; the failure shows the last one."""
     deadline = time.monotonic() + seconds

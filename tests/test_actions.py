@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from cluster import eventually
+from cluster import eventually, slow
 
 pytestmark = pytest.mark.core
 CONTROLLER = "slurmctld/0"
@@ -209,7 +209,7 @@ def test_a_unit_destroys_its_own_jobs_only(cluster, which):
 # Harm
 
 
-@pytest.mark.parametrize("action", ["resume", "drain", "set-node-state", "destroy-jobs"])
+@pytest.mark.parametrize("action", ["resume", "destroy-jobs", *map(slow, ("drain", "set-node-state"))])
 def test_hostile_node_names_do_nothing(cluster, action):
     key = {"resume": "nodename", "drain": "nodename"}.get(action, "nodes")
     rest = {"drain": {"reason": "x"}, "set-node-state": {"state": "down", "reason": "x"}}.get(action, {})

@@ -55,6 +55,7 @@ def test_a_job_without_gets_none(cluster, node):
     assert cluster.srun(command=("sh", "-c", "echo ${CUDA_VISIBLE_DEVICES:-none}")).strip() == "none"
 
 
+@pytest.mark.slow
 def test_a_node_that_has_cards_from_the_start_joins_with_them(cluster, node):
     cluster.juju.add_unit("compute")
     eventually(lambda: cluster.juju.status().machines.get("2"), bool, "machine 2", 60)

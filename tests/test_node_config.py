@@ -1,7 +1,7 @@
 """`node-config`: how a node describes itself to Slurm, changed in place, changed when the node is empty, kept, and taken back."""
 import pytest
 
-from cluster import charm_file, eventually
+from cluster import charm_file, eventually, slow
 
 UNITS = 2
 FIRST, SECOND = "compute/0", "compute/1"
@@ -72,6 +72,7 @@ def test_memory_is_changed_although_slurm_cannot_do_it_in_place(cluster):
     cluster.await_message(FIRST, "^active: idle, partition compute$")
 
 
+@pytest.mark.slow
 def test_several_keys_at_once_in_any_letter_case(cluster):
     detected = cluster.node("compute-0")["real_memory"]
     asked(cluster, f"weight=3 REALMEMORY={detected - 700} MemSpecLimit=512")
@@ -80,6 +81,7 @@ def test_several_keys_at_once_in_any_letter_case(cluster):
     assert (node["weight"], node["specialized_memory"]) == (3, 512), node
 
 
+@pytest.mark.slow
 def test_a_later_wish_is_added_to_an_earlier_one(cluster):
     asked(cluster, "Weight=4")
     asked(cluster, "MemSpecLimit=300")
@@ -95,6 +97,7 @@ def test_a_feature_is_added_and_the_partition_keeps_the_node(cluster):
     assert cluster.srun("--constraint=bigmem").strip() == cluster.machines()[cluster.machine_of(FIRST)]
 
 
+@pytest.mark.slow
 def test_a_reset_brings_back_what_was_detected(cluster):
     detected = cluster.node("compute-0")["real_memory"]
     asked(cluster, f"RealMemory={detected - 500} Weight=9")
@@ -104,7 +107,7 @@ def test_a_reset_brings_back_what_was_detected(cluster):
     await_value(cluster, "weight", 1)
 
 
-@pytest.mark.parametrize("parameters", ["Bogus=3", "RealMemory=lots", "Weight", "Weight=", "Weight=5 Bogus=1"])
+@pytest.mark.parametrize("parameters", ["Bogus=3", "RealMemory=lots", *map(slow, ("Weight", "Weight=", "Weight=5 Bogus=1"))])
 def test_a_wrong_key_or_value_is_refused_and_nothing_is_done(cluster, parameters):
     before = cluster.daemon(FIRST), options_of(cluster), cluster.node("compute-0")["weight"]
     said = cluster.refuse(FIRST, "node-config", parameters=parameters)
@@ -113,7 +116,7 @@ def test_a_wrong_key_or_value_is_refused_and_nothing_is_done(cluster, parameters
     assert (cluster.daemon(FIRST), options_of(cluster), cluster.node("compute-0")["weight"]) == before
 
 
-@pytest.mark.parametrize("key", ["NodeName", "NodeAddr", "NodeHostname", "State", "Reason", "Port"])
+@pytest.mark.parametrize("key", ["NodeName", "State", *map(slow, ("NodeAddr", "NodeHostname", "Reason", "Port"))])
 def test_a_key_that_the_charm_owns_is_refused_by_name(cluster, key):
     before = options_of(cluster)
     said = cluster.refuse(FIRST, "node-config", parameters=f"{key}=other")
@@ -169,6 +172,7 @@ def test_the_administrators_drain_is_there_again_afterwards(cluster):
             cluster.scontrol("update", "nodename=compute-0", "state=resume")
 
 
+@pytest.mark.slow
 def test_a_node_that_is_down_stays_down(cluster):
     detected = cluster.node("compute-0")["real_memory"]
     cluster.scontrol("update", "nodename=compute-0", "state=down", "reason=lent out")
@@ -196,6 +200,7 @@ def test_it_is_kept_across_reboot_and_refresh(cluster):
     await_value(cluster, "weight", 8)
 
 
+@pytest.mark.slow
 def test_it_works_on_leader_and_follower(cluster):
     for unit in (cluster.leader("compute"), cluster.follower("compute")):
         node = unit.replace("/", "-")

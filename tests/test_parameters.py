@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from cluster import eventually
+from cluster import eventually, slow
 
 UNITS = 1
 OPTION = "slurm-conf-parameters"
@@ -65,6 +65,7 @@ def test_a_line_of_the_administrators_hand_comes_back(cluster):
     assert "KillWait=33" in cluster.slurm_conf()
 
 
+@pytest.mark.slow
 def test_a_changed_value_replaces_the_earlier_one(cluster):
     for count in ("1000", "2000"):
         configure(cluster, f"MaxJobCount={count}")
@@ -86,8 +87,8 @@ def test_configless_stays_whatever_else_slurmctld_is_told(cluster):
         ("BogusKey=1", "BogusKey"),
         ("MaxJobCount=many", "MaxJobCount"),
         ("SchedulerType=sched/nosuch", "sched"),
-        ("MaxJobCount", "MaxJobCount"),
-        ("MaxJobCount=5000\nKillWaiting=3", "KillWaiting"),
+        slow("MaxJobCount", "MaxJobCount"),
+        slow("MaxJobCount=5000\nKillWaiting=3", "KillWaiting"),
     ],
 )
 def test_bad_parameters_are_taken_back_and_named(cluster, text, named):
@@ -118,17 +119,17 @@ def test_bad_parameters_are_taken_back_and_named(cluster, text, named):
     [
         "ClusterName=evil",
         "slurmctldhost=evil",
-        "StateSaveLocation=/tmp",
-        "AuthType=auth/none",
-        "CredType=cred/none",
-        "AuthInfo=cred_expire=1",
-        "SlurmUser=root",
         "Include /etc/passwd",
-        "include=/etc/passwd",
         "PartitionName=evil Nodes=ALL",
-        "NodeName=evil",
-        "NodeSet=evil Feature=evil",
-        "DownNodes=compute-0",
+        slow("StateSaveLocation=/tmp"),
+        slow("AuthType=auth/none"),
+        slow("CredType=cred/none"),
+        slow("AuthInfo=cred_expire=1"),
+        slow("SlurmUser=root"),
+        slow("include=/etc/passwd"),
+        slow("NodeName=evil"),
+        slow("NodeSet=evil Feature=evil"),
+        slow("DownNodes=compute-0"),
     ],
 )
 def test_what_the_charm_owns_is_refused_by_name(cluster, line):

@@ -94,6 +94,7 @@ def test_the_daemons_leave_jobs_alone_when_they_stop(cluster):
     assert cluster.on("compute/0", "systemctl", "show", "--property=KillMode", "--value", "slurmd").strip() == "process"
 
 
+@pytest.mark.slow
 def test_a_restarted_controller_knows_jobs_and_nodes(cluster, job):
     cluster.root("slurmctld/0", "systemctl", "restart", "slurmctld")
     back(cluster, "slurmctld/0")
@@ -123,6 +124,7 @@ def test_a_compute_machine_reboots_and_the_status_says_what_slurm_thinks_of_it(c
     cluster.srun("--nodelist=compute-1")
 
 
+@pytest.mark.slow
 def test_a_drained_machine_that_reboots_stays_drained(cluster):
     cluster.scontrol("update", "nodename=compute-1", "state=drain", "reason=memory test")
     cluster.reboot("compute/1")
@@ -132,6 +134,7 @@ def test_a_drained_machine_that_reboots_stays_drained(cluster):
     cluster.await_state("compute-1", "IDLE")
 
 
+@pytest.mark.slow
 def test_power_fails_everywhere_at_once(cluster):
     machines = [cluster.machine_of(unit) for unit in ("slurmctld/0", "compute/0", "compute/1")]
     for machine in machines:
@@ -149,6 +152,7 @@ def alive(cluster):
         return False
 
 
+@pytest.mark.slow
 def test_a_newer_slurmd_than_its_controller_is_refused_by_name(cluster):
     """The controller claims to be old, in its databag; a real old one is not in the archive."""
     relation = cluster.juju.exec("relation-ids slurmd", unit="slurmctld/0").stdout.strip()
