@@ -121,6 +121,22 @@ impl FakeMachine {
         self.programs.state().until_failure.take().is_some()
     }
 
+    /// Has an administrator set something with `scontrol update`: `["partitionname=compute", "maxtime=33"]`.
+    #[expect(clippy::missing_panics_doc, reason = "a test without its stage has to end")]
+    pub fn set_by_hand(&self, words: &[&str]) {
+        let mut state = self.programs.state();
+        let all: Vec<&str> = ["update"].iter().chain(words).copied().collect();
+        let ended = self.programs.scontrol(&mut state, &all);
+        assert_eq!(ended.code, 0, "{words:?}: {}", ended.stderr);
+    }
+
+    /// Returns what Slurm has in memory about partitions: one line each, with every setting.
+    pub fn partitions(&self) -> Vec<String> {
+        let mut state = self.programs.state();
+        let ended = self.programs.scontrol(&mut state, &["--oneliner", "show", "partition"]);
+        String::from_utf8_lossy(&ended.stdout).lines().map(str::to_owned).collect()
+    }
+
     /// Has Slurm's parser refuse every slurm.conf with this word in it.
     pub fn parser_refuses(&self, word: &str) {
         self.programs.state().slurm.unreadable.push(word.to_owned());
@@ -179,7 +195,8 @@ impl CommandRunner for Programs {
         match state.until_failure {
             Some(0) => {
                 state.until_failure = None;
-                return Some(fails(1, "made to fail\n"));
+                // What Slurm's clients say of a controller that does not answer. Other programs say something, too.
+                return Some(fails(1, "made to fail: Unable to contact slurm controller (connect failure)\n"));
             }
             left => state.until_failure = left.map(|left| left - 1),
         }
@@ -226,7 +243,10 @@ impl CommandRunner for Programs {
 fn only_looks(program: &str, words: &[&str]) -> bool {
     match program {
         "systemctl" => words.contains(&"show"),
-        "scontrol" => matches!(words.first(), Some(&("ping" | "show" | "version" | "listjobs"))),
+        "scontrol" => {
+            let verb = words.iter().find(|word| !word.starts_with("--"));
+            matches!(verb, Some(&("ping" | "show" | "version" | "listjobs")))
+        }
         "cat" | "test" | "journalctl" | "squeue" | "slurmd" => true,
         _ => false,
     }

@@ -6,25 +6,35 @@ use crate::error::Error;
 use crate::names;
 use slurm_ops::Machine;
 use slurm_ops::files::{self, Access};
-use slurm_ops::scontrol::{self, Settings};
+use slurm_ops::scontrol::{self, ScontrolError, Settings};
+
+/// What is known about what was set by hand.
+pub(super) enum Noted {
+    Settings(Settings),
+    /// Beside a file that its parser cannot read no command of Slurm works. The reconfigure will say so, and change nothing.
+    Nothing,
+    /// Nobody could be asked, so a reconfigure might take something away that nobody could put back.
+    Unknown(String),
+}
 
 /// Notes what slurmctld has in memory. The note of a hook that died counts more: what it saw may be gone by now.
-pub(super) fn note(machine: &Machine) -> Result<Option<Settings>, Error> {
+pub(super) fn note(machine: &Machine) -> Result<Noted, Error> {
     let earlier = files::read_text(machine, names::BY_HAND)?;
     if let Some(settings) = earlier.and_then(|text| serde_json::from_str(&text).ok()) {
-        return Ok(Some(settings));
+        return Ok(Noted::Settings(settings));
     }
     let settings = match scontrol::settings(machine) {
         Ok(settings) => settings,
-        Err(error) => {
-            // The reconfigure asks the same daemon, and says more about it.
-            tracing::debug!("what was set by hand is not known: {error}");
-            return Ok(None);
+        Err(ScontrolError::Refused { reason, .. }) if reason.contains("Unable to process configuration file") => {
+            return Ok(Noted::Nothing);
+        }
+        Err(ScontrolError::Refused { reason: why, .. } | ScontrolError::Unreachable { why }) => {
+            return Ok(Noted::Unknown(why));
         }
     };
     let text = serde_json::to_vec(&settings).expect("invariant: texts and numbers have a JSON form");
     files::replace(machine, names::BY_HAND, &text, &Access::slurm(0o644))?;
-    Ok(Some(settings))
+    Ok(Noted::Settings(settings))
 }
 
 /// Forgets the note: all of it is back in place, or nothing was taken away.

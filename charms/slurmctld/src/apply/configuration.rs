@@ -3,7 +3,7 @@
 //! Files beside them keep a dying hook from losing track: the accepted ones, a record of what was refused and why, and a candidate
 //! while Slurm's parser looks at it. Each is replaced whole.
 
-use super::by_hand;
+use super::by_hand::{self, Noted};
 use crate::configuration::{Change, Files, Refusals, Refused, Suspect};
 use crate::error::Error;
 use crate::names;
@@ -68,7 +68,14 @@ pub(super) fn reconfigure(
     for (path, text) in Files::PATHS.into_iter().zip(texts) {
         *text = files::read_text(machine, path)?;
     }
-    let set_by_hand = by_hand::note(machine)?;
+    let set_by_hand = match by_hand::note(machine)? {
+        Noted::Settings(settings) => Some(settings),
+        Noted::Nothing => None,
+        Noted::Unknown(why) => {
+            tried.reconfigure = Some(why);
+            return Ok(());
+        }
+    };
     match scontrol::reconfigure(machine, names::STATE_DIRECTORY) {
         Reconfigure::Accepted => {
             let (old, new) = (back.slurm.as_deref().unwrap_or_default(), live.slurm.as_deref().unwrap_or_default());

@@ -17,13 +17,24 @@ struct End {
     ports: Vec<String>,
     status: String,
     runs: bool,
-    jobs: Vec<u64>,
+    /// What Slurm has in memory, what an administrator set included.
+    partitions: Vec<String>,
 }
 
 /// Runs a hook as Juju does: again if it failed. What the timer calls is called again anyway.
 fn persist(cluster: &Cluster, hook: &Hook) {
     let done = (0..3).any(|_| cluster.dispatch(hook).succeeded);
     assert!(done, "{hook:?} never succeeds");
+}
+
+/// The timer calls until nothing is awaited, and not for ever.
+fn settle(cluster: &Cluster) {
+    let awaited = || cluster.machine.read("/run/systemd/transient/slurmctld-0-look-again.timer").is_some();
+    for _ in 0..5 {
+        if awaited() {
+            persist(cluster, &Hook::named(names::EVENT_LOOK_AGAIN));
+        }
+    }
 }
 
 /// Tells the whole story (deploy, integrate, change), with whatever `harm` does to it at its start.
@@ -40,6 +51,8 @@ fn story(named: bool, harm: impl Fn(&Cluster)) -> (Cluster, End) {
     let (relation, compute) = cluster.relate("compute");
     cluster.model.play(&compute, &relation, &partition("compute")).unwrap();
     persist(&cluster, &Hook::app_changed(&relation, &compute));
+    settle(&cluster);
+    cluster.machine.set_by_hand(&["partitionname=compute", "prioritytier=7"]);
     cluster.option("slurm-conf-parameters", json!("KillWait=60\nReturnToService=2"));
     persist(&cluster, &Hook::named("config-changed"));
     let changed = json!({"partitionname": "compute", "nodes": ["compute"], "maxtime": 60}).to_string();
@@ -47,13 +60,7 @@ fn story(named: bool, harm: impl Fn(&Cluster)) -> (Cluster, End) {
     cluster.model.play(&compute, &relation, &changed).unwrap();
     persist(&cluster, &Hook::app_changed(&relation, &compute));
     persist(&cluster, &Hook::named("update-status"));
-    // The timer calls until nothing is awaited, and not for ever.
-    let awaited = || cluster.machine.read("/run/systemd/transient/slurmctld-0-look-again.timer").is_some();
-    for _ in 0..5 {
-        if awaited() {
-            persist(&cluster, &Hook::named(names::EVENT_LOOK_AGAIN));
-        }
-    }
+    settle(&cluster);
     let secret = |label: &str, path: &str| {
         let content = cluster.model.secret(&cluster.app, label).unwrap_or_default();
         let file = cluster.machine.read(path).unwrap_or_default();
@@ -77,7 +84,7 @@ fn story(named: bool, harm: impl Fn(&Cluster)) -> (Cluster, End) {
         ports: cluster.model.ports(&cluster.unit),
         status: cluster.status(),
         runs: cluster.machine.is_running(names::SERVICE),
-        jobs: cluster.machine.jobs(),
+        partitions: cluster.machine.partitions(),
     };
     (cluster, end)
 }
@@ -91,6 +98,8 @@ fn rests(cluster: &Cluster, at: usize) {
 fn a_dispatch_killed_before_any_effect_and_run_again_ends_the_same() {
     let (_, calm) = story(true, |_| {});
     assert_eq!(calm.status, "active: primary - UP");
+    let memory = calm.partitions[0].to_lowercase();
+    assert!(memory.contains("maxtime=60") && memory.contains("prioritytier=7"), "{memory}");
     for at in 0.. {
         let (cluster, end) = story(true, |cluster| cluster.model.knife().kill_before(at));
         if cluster.model.knife().spare() {

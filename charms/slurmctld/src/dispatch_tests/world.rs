@@ -137,7 +137,7 @@ pub(super) fn only_looked(calls: &[String]) {
         let words: Vec<&str> = call.split(' ').collect();
         let looks = match words[0] {
             "systemctl" => words.contains(&"show"),
-            "scontrol" => matches!(words[1], "ping" | "show" | "version" | "listjobs"),
+            "scontrol" => matches!(words[1], "ping" | "show" | "version" | "listjobs" | "--oneliner"),
             "cat" | "test" | "squeue" | "journalctl" => true,
             _ => false,
         };

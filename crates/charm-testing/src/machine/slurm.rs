@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use slurm_conf::HostList;
 use slurm_ops::command::Ended;
 use slurm_ops::slurmd::SlurmdOptions;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
 pub(super) struct Slurm {
@@ -21,7 +21,8 @@ pub(super) struct Slurm {
     pub(super) objections: Vec<(String, String)>,
     pub(super) jobs: BTreeMap<u64, FakeJob>,
     pub(super) nodes: BTreeMap<String, Node>,
-    partitions: BTreeSet<String>,
+    /// By name, with their settings, keys in lower case. What is set at run time lasts until the file is read again.
+    partitions: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 #[derive(Debug)]
@@ -103,10 +104,15 @@ impl Programs {
         if let Some((_, journal)) = objection {
             return Some(format!("{journal}\n"));
         }
-        let names = text.lines().filter_map(|line| line.strip_prefix("PartitionName="));
-        let mut partitions = BTreeSet::new();
-        for name in names.filter_map(|rest| rest.split(' ').next()) {
-            if !partitions.insert(name.to_owned()) {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("PartitionName="));
+        let mut partitions = BTreeMap::new();
+        for line in lines {
+            let name = line.split(' ').next().unwrap_or_default();
+            let pairs = line.split(' ').filter_map(|word| word.split_once('='));
+            let mut settings: BTreeMap<String, String> =
+                [("maxtime", "UNLIMITED"), ("prioritytier", "1")].map(|(key, value)| (key.into(), value.into())).into();
+            settings.extend(pairs.map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned())));
+            if partitions.insert(name.to_owned(), settings).is_some() {
                 return Some(format!(
                     "fatal: _build_single_partitionline_info: duplicate entry for partition {name}\n"
                 ));
@@ -134,8 +140,16 @@ impl Programs {
             }
             ["show", "partition", rest @ ..] => {
                 let name = rest.iter().find(|word| !word.starts_with("--"));
-                let found = state.slurm.partitions.iter().filter(|own| name.is_none_or(|name| name == own));
-                says(json!({ "partitions": found.map(|name| partition(name)).collect::<Vec<_>>() }).to_string())
+                let found = state.slurm.partitions.iter().filter(|(own, _)| name.is_none_or(|name| name == own));
+                let shown: Vec<Value> = found.map(|(name, settings)| partition(name, settings)).collect();
+                says(json!({ "partitions": shown }).to_string())
+            }
+            ["--oneliner", "show", "partition"] => {
+                let pairs = |settings: &BTreeMap<String, String>| -> String {
+                    settings.iter().map(|(key, value)| format!(" {key}={value}")).collect()
+                };
+                let lines = state.slurm.partitions.iter();
+                says(lines.map(|(name, own)| format!("PartitionName={name}{}\n", pairs(own))).collect::<String>())
             }
             ["listjobs", rest @ ..] => {
                 let name = rest.iter().find(|word| !word.starts_with("--")).copied().unwrap_or_default();
@@ -203,8 +217,11 @@ impl Programs {
 
     fn update(&self, state: &mut State, what: &str, changes: &[&str]) -> Ended {
         match what.split_once('=') {
-            Some(("partitionname", name)) if state.slurm.partitions.contains(name) => {
-                let saved: Vec<&str> = state.slurm.partitions.iter().map(String::as_str).collect();
+            Some(("partitionname", name)) if state.slurm.partitions.contains_key(name) => {
+                let settings = state.slurm.partitions.entry(name.to_owned()).or_default();
+                let pairs = changes.iter().filter_map(|change| change.split_once('='));
+                settings.extend(pairs.map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned())));
+                let saved: Vec<&str> = state.slurm.partitions.keys().map(String::as_str).collect();
                 self.write(PARTITION_STATE, saved.join("\n").as_bytes());
                 says("")
             }
@@ -268,7 +285,7 @@ fn delete(state: &mut State, what: &str) -> Ended {
     }
     let (gone, kind) = match what.split_once('=') {
         Some(("nodename", name)) => (state.slurm.nodes.remove(name).is_some(), "node"),
-        Some(("partitionname", name)) => (state.slurm.partitions.remove(name), "partition"),
+        Some(("partitionname", name)) => (state.slurm.partitions.remove(name).is_some(), "partition"),
         _ => (false, "entity"),
     };
     match gone {
@@ -277,10 +294,11 @@ fn delete(state: &mut State, what: &str) -> Ended {
     }
 }
 
-fn partition(name: &str) -> Value {
-    let unlimited = json!({"set": false, "infinite": true, "number": 0});
+fn partition(name: &str, settings: &BTreeMap<String, String>) -> Value {
+    let minutes = settings.get("maxtime").and_then(|text| text.parse::<u64>().ok());
+    let limit = json!({"set": minutes.is_some(), "infinite": minutes.is_none(), "number": minutes.unwrap_or(0)});
     json!({
         "name": name, "nodes": {"configured": ""}, "node_sets": name,
-        "maximums": {"time": unlimited}, "partition": {"state": ["UP"]},
+        "maximums": {"time": limit}, "partition": {"state": ["UP"]},
     })
 }
