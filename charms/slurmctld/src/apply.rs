@@ -106,9 +106,9 @@ fn install(machine: &Machine, memory: &mut Memory, source: &Source) -> Result<()
         packages::ensure_installed_from(machine, source, &names::PACKAGES, &names::PACKAGED_SERVICES).map(drop);
     match installed {
         Err(error) if *source != Source::Archive => {
-            let why = charm::log::chain(&error);
-            tracing::warn!("could not install from the source of the operator: {why}");
-            memory.tried.install = Some(why);
+            let option = names::OPTION_SOURCE;
+            tracing::warn!("could not install from the source of option {option}: {}", charm::log::chain(&error));
+            memory.tried.install = Some(error.reason());
             Ok(())
         }
         other => Ok(other?),
