@@ -277,6 +277,10 @@ fn awaited(seen: &Observed, controller: &Controller) -> Next {
         // The controllers say when they have been upgraded.
         return Next::Settled;
     }
+    if seen.tried.mark || seen.tried.restore {
+        // slurmctld takes seconds until it has saved the node. One that crashes before then forgets it, and a later look finds out.
+        return Next::LookAgain;
+    }
     let joined = match &seen.machine.registration {
         Registration::Present(record) => {
             let placed = record.partitions.iter().any(|partition| partition == seen.unit.app().as_str());

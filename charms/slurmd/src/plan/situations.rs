@@ -86,7 +86,11 @@ impl Observed {
 
     /// A node that is part of its cluster and at rest, seen by a later hook.
     pub(crate) fn joined() -> Self {
-        Self::fresh().offered().settled().in_the_next_hook()
+        let once = Self::fresh().offered().settled();
+        assert!(once.waking, "a node that has just joined is looked at once more");
+        let again = once.in_the_next_hook().settled();
+        assert!(!again.waking);
+        again.in_the_next_hook()
     }
 
     pub(crate) fn not_leading(mut self) -> Self {

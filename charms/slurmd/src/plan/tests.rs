@@ -46,6 +46,8 @@ fn the_way_into_the_cluster_has_this_order() {
         "remember what this machine has",
         "mark the node as joined",
         "open port 6818",
+        // Until slurmctld has surely saved the node.
+        "look again soon",
     ];
     assert_eq!(order, expected);
 }
@@ -160,6 +162,17 @@ fn a_restart_lost_with_the_last_hook_is_made_up_for() {
 #[test]
 fn a_node_that_the_controllers_forgot_registers_again() {
     check(Observed::joined().with_registration(Registration::Absent), &["reload slurmd"]);
+}
+
+#[test]
+fn a_node_that_a_crash_forgets_before_it_is_saved_is_back_with_the_next_look() {
+    let seen = Observed::fresh().offered().settled();
+    assert!(seen.waking, "the timer outlives the hook that joined");
+    let seen = seen.in_the_next_hook().with_registration(Registration::Absent);
+    assert_eq!(steps(&seen), ["reload slurmd"]);
+    let seen = seen.settled();
+    assert!(seen.waking, "it has been marked again, so it is looked at again");
+    assert_eq!(steps(&seen.in_the_next_hook()), ["look again no more"]);
 }
 
 #[test]
