@@ -55,6 +55,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         }
         Step::RestoreConfiguration { refused, suspects, back } => {
             memory.tried.taken_back = configuration::taken_by_hand(suspects, &refused.reason);
+            memory.tried.restored = true;
             configuration::restore(machine, refused, suspects, back)?;
         }
         Step::Blame(suspect, reason) => configuration::blame(machine, suspect, reason)?,

@@ -213,5 +213,5 @@ fn the_workload_is_held_and_left_alone() {
         assert!(drop_in.contains(line), "{drop_in}");
     }
     let service = cluster.machine.read("/etc/systemd/system/slurmctld-charm-failed.service").unwrap();
-    assert!(service.contains("\"slurmctld/0\" \"JUJU_DISPATCH_PATH=hooks/look-again ./dispatch\""), "{service}");
+    assert!(service.contains("\"slurmctld/0\" \"JUJU_DISPATCH_PATH=hooks/daemon-failed ./dispatch\""), "{service}");
 }

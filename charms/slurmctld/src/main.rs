@@ -60,7 +60,7 @@ impl Reconciler for Slurmctld {
 }
 
 impl Charm for Slurmctld {
-    const TIMERS: &'static [&'static str] = &[names::EVENT_LOOK_AGAIN];
+    const TIMERS: &'static [&'static str] = &[names::EVENT_LOOK_AGAIN, names::EVENT_DAEMON_FAILED];
 
     fn new(ctx: Context, tools: Tools) -> Self {
         Self::on(Machine::new(), ctx, tools)

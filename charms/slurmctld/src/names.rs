@@ -25,8 +25,10 @@ pub const ACTION_DESTROY_JOBS: &str = "destroy-jobs";
 pub const ACTION_SMOKE_TEST: &str = "smoke-test";
 pub const ACTION_EXPLAIN: &str = "explain";
 
-/// The event that this charm's own timer sends, and systemd when slurmctld has failed for good.
+/// The event that this charm's own timer sends.
 pub const EVENT_LOOK_AGAIN: &str = "look-again";
+/// The event that systemd sends when slurmctld has failed.
+pub const EVENT_DAEMON_FAILED: &str = "daemon-failed";
 
 /// What is installed. The first one's version is the workload's version.
 pub const PACKAGES: [&str; 4] = ["slurmctld", "slurm-client", "slurm-wlm-basic-plugins", "slurm-wlm-jwt-plugin"];

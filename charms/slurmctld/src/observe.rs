@@ -23,6 +23,8 @@ pub struct Observed {
     pub home: String,
     /// This unit, or its application, is being removed.
     pub leaving: bool,
+    /// This dispatch was called because slurmctld has just failed. Starting it at once could go on without end; the timer does it.
+    pub alarmed: bool,
     pub leader: bool,
     /// Other units that are to stay. Asked for only while this unit has no configuration of its own.
     pub siblings: Vec<UnitName>,
@@ -194,6 +196,8 @@ pub struct Tried {
     /// Why packages of the operator's source could not be installed.
     pub install: Option<String>,
     pub start: bool,
+    /// A configuration that slurmctld failed with was put back, so that a start may well succeed.
+    pub restored: bool,
     /// Why it is not known whether a reconfigure was accepted.
     pub reconfigure: Option<String>,
     pub save: bool,

@@ -83,8 +83,28 @@ fn a_state_directory_that_is_gone_is_never_made_anew() {
 fn a_daemon_that_died_is_started_and_one_that_cannot_is_told_about() {
     let (cluster, ..) = Cluster::at_rest();
     cluster.machine.crash(names::SERVICE);
+    // Whoever is called because of the failure only tells of it: a start that fails would call again at once, without end.
+    for _ in 0..3 {
+        cluster.hook(&Hook::named(names::EVENT_DAEMON_FAILED));
+        assert!(cluster.status().starts_with("waiting: for slurmctld, which fails: "), "{}", cluster.status());
+        assert!(!cluster.machine.is_running(names::SERVICE));
+    }
+    assert!(cluster.machine.read("/run/systemd/transient/slurmctld-0-look-again.timer").is_some());
     cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
     assert_eq!(cluster.status(), "active: primary - UP");
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert!(cluster.machine.read("/run/systemd/transient/slurmctld-0-look-again.timer").is_none());
+}
+
+#[test]
+fn a_daemon_that_fails_on_a_file_changed_by_hand_is_back_at_once() {
+    let (cluster, ..) = Cluster::at_rest();
+    let good = cluster.conf();
+    cluster.machine.write(names::SLURM_CONF, &format!("{good}BogusKey=1\n"));
+    cluster.machine.crash(names::SERVICE);
+    cluster.hook(&Hook::named(names::EVENT_DAEMON_FAILED));
+    assert_eq!(cluster.conf(), good);
+    assert!(cluster.machine.is_running(names::SERVICE));
 }
 
 #[test]

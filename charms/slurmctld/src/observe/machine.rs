@@ -130,8 +130,8 @@ fn daemon(machine: &slurm_ops::Machine, unit: &UnitState, host: &HostName) -> Da
     // A daemon that somebody killed says nothing about its configuration, and is on its way up again.
     let killed = matches!(unit.result.as_str(), "signal" | "core-dump" | "oom-kill" | "watchdog");
     match (unit.active.as_str(), unit.sub.as_str()) {
-        (_, "auto-restart") if killed => Daemon::Stopped,
-        ("failed", _) | (_, "auto-restart") => {
+        (_, "auto-restart" | "auto-restart-queued") if killed => Daemon::Stopped,
+        ("failed", _) | (_, "auto-restart" | "auto-restart-queued") => {
             Daemon::Failing { reason: complaint().unwrap_or_else(|| format!("systemd: {}", unit.result)) }
         }
         _ if unit.is_starting() => Daemon::Silent { reason: None },

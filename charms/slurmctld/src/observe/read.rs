@@ -71,6 +71,7 @@ pub fn observe(
         unit: ctx.unit.clone(),
         home: format!("{}/{}", ctx.model_uuid, ctx.unit.app()),
         leaving,
+        alarmed: ctx.event == Event::Timer(names::EVENT_DAEMON_FAILED),
         leader,
         siblings,
         options,

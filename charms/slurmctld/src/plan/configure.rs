@@ -39,7 +39,9 @@ pub(super) fn configure(seen: &Observed) -> Vec<Step> {
         }
     }
     match &machine.daemon {
-        Daemon::Stopped | Daemon::Failing { .. } if !seen.tried.start => vec![Step::StartDaemon],
+        Daemon::Stopped | Daemon::Failing { .. } if !seen.tried.start && (!seen.alarmed || seen.tried.restored) => {
+            vec![Step::StartDaemon]
+        }
         Daemon::Answering { .. } if unproven => reconfigure(seen),
         // A reconfigure leaves the partitions of before in the state directory, and a takeover restores those.
         Daemon::Answering { .. } if !machine.partitions_saved && !seen.tried.save => {

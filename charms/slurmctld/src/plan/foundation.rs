@@ -90,8 +90,8 @@ fn drop_in(seen: &Observed) -> String {
     )
 }
 
-/// The service that systemd starts when slurmctld has failed for good: it calls this charm as the timer does.
+/// The service that systemd starts when slurmctld has failed: it calls this charm as the timer does.
 fn failure_service(seen: &Observed) -> String {
-    let wake = Wake::new(&seen.unit, names::EVENT_LOOK_AGAIN);
+    let wake = Wake::new(&seen.unit, names::EVENT_DAEMON_FAILED);
     systemd::one_shot_service("Tells the slurmctld charm that slurmctld failed", &wake.command, Wake::PATIENCE)
 }

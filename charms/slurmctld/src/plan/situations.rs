@@ -39,6 +39,7 @@ impl Observed {
             unit: "slurmctld/0".parse().unwrap(),
             home: "7f1f5b0e-0000-4000-8000-000000000001/slurmctld".to_owned(),
             leaving: false,
+            alarmed: false,
             leader: true,
             siblings: Vec::new(),
             options: Options::default(),
@@ -191,6 +192,7 @@ impl Observed {
             Step::RestoreConfiguration { refused, suspects, back } => {
                 machine.live = back.clone();
                 machine.refusals.note(refused.clone(), suspects);
+                self.tried.restored = true;
             }
             Step::Blame(suspect, reason) => machine.refusals.blame(suspect.clone(), reason.clone()),
             Step::StartDaemon => {
