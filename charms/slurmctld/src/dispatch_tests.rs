@@ -209,7 +209,9 @@ fn the_workload_is_held_and_left_alone() {
     assert_eq!(cluster.machine.read("/var/lib/dpkg/status").unwrap().matches("Status: hold").count(), 4);
     assert!(cluster.machine.read("/etc/needrestart/conf.d/slurmctld-charm.conf").unwrap().contains("slurmctld"));
     let drop_in = cluster.machine.read("/etc/systemd/system/slurmctld.service.d/10-charm.conf").unwrap();
-    for line in ["OnFailure=slurmctld-charm-failed.service", "Restart=on-failure", "StartLimitBurst=4"] {
+    let lines =
+        ["OnFailure=slurmctld-charm-failed.service", "Restart=on-failure", "RestartMode=direct", "StartLimitBurst=4"];
+    for line in lines {
         assert!(drop_in.contains(line), "{drop_in}");
     }
     let service = cluster.machine.read("/etc/systemd/system/slurmctld-charm-failed.service").unwrap();

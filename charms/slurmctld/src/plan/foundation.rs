@@ -66,7 +66,8 @@ fn key(secret: &Secret, make: Step, restore: Step) -> Option<Step> {
 }
 
 /// How systemd treats slurmctld. Its state is checked before every start, also an automatic one: slurmctld would make a directory
-/// that is missing and start without any job. A start that fails again and again ends within seconds, and the charm is told.
+/// that is missing and start without any job. A start that fails again and again ends within seconds, and the charm is told; of a
+/// single death, after which systemd restarts it by itself, it is not (`RestartMode=direct`, where systemd knows it).
 fn drop_in(seen: &Observed) -> String {
     let mount = match seen.options.network_state && !identity::is_local(seen) {
         true => format!("ExecStartPre=/usr/bin/mountpoint -q {}\n", names::CHECKPOINT_DIRECTORY),
@@ -83,6 +84,7 @@ fn drop_in(seen: &Observed) -> String {
          {mount}\
          ExecStartPre=/usr/bin/grep -qxF \"{note}\" {directory}/.cluster\n\
          Restart=on-failure\n\
+         RestartMode=direct\n\
          RestartSec=2\n",
         failure = names::FAILURE_SERVICE,
         note = identity::note(seen),
