@@ -148,10 +148,7 @@ fn bad_source(seen: &Observed) -> Option<String> {
     source(seen).err()
 }
 
-/// Returns where packages come from. Of no interest once they are installed.
+/// Returns where packages come from. Once they are installed nothing is done with it; a text that names no place is still told.
 pub(super) fn source(seen: &Observed) -> Result<Source, String> {
-    match seen.machine.version {
-        Some(_) => Ok(Source::Archive),
-        None => seen.options.source.parse::<Source>().map_err(|error| error.to_string()),
-    }
+    seen.options.source.parse::<Source>().map_err(|error| error.to_string())
 }

@@ -337,9 +337,13 @@ fn a_source_that_cannot_be_used_holds_the_installation_back() {
     assert!(matches!(plan(&seen).steps.as_slice(), [Step::InstallPackages(Source::Ppa(_))]));
     seen.tried.install = Some("no network".to_owned());
     assert_eq!(steps(&seen), ["look again soon"]);
-    // Once Slurm is there the option is moot.
+    // Once Slurm is there nothing is done with it.
     let mut seen = Observed::serving();
     seen.options.source = "nonsense".to_owned();
+    check(seen.clone(), &[]);
+    assert_eq!(bad_options(&seen)[0].option, "slurm-source");
+    seen.options.source = "ppa:owner/name".to_owned();
+    assert!(bad_options(&seen).is_empty());
     check(seen, &[]);
 }
 
