@@ -87,6 +87,8 @@ impl ScontrolError {
         let known = [
             ("Invalid node name", Refusal::NoSuchNode),
             ("Invalid node state specified", Refusal::NodeState),
+            // 26.05 has other words for it.
+            ("Invalid node state transition", Refusal::NodeState),
             ("Requested nodes are busy", Refusal::NodesBusy),
             ("You must specify a reason", Refusal::ReasonMissing),
             ("Invalid partition name specified", Refusal::NoSuchPartition),

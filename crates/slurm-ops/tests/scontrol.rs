@@ -124,6 +124,7 @@ fn refusals_are_told_apart() {
     for (stderr, expected) in [
         ("slurm_update error: Invalid node name specified\n", Some(Refusal::NoSuchNode)),
         ("slurm_update error: Invalid node state specified\n", Some(Refusal::NodeState)),
+        ("slurm_update error: Invalid node state transition\n", Some(Refusal::NodeState)),
         ("You must specify a reason when DOWNING or DRAINING a node. Request denied\n", Some(Refusal::ReasonMissing)),
         (
             "scontrol: error: failed to delete nodes n1\ndelete_node nodename=n1: Requested nodes are busy\n",
