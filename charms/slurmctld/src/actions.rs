@@ -48,19 +48,22 @@ fn require_daemon(ctx: &Context, tools: &Tools, machine: &Machine) -> Result<(),
     Err(ActionFailure::refused(format!("slurmctld does not run on {}: {go}", ctx.unit)))
 }
 
-/// Returns the other units that have said where their slurmctld is.
+/// Returns the other units that have said where their slurmctld is; if none has, all others that are to stay.
+///
+/// Asked of the controller: the agent of a unit that has just come knows nobody yet.
 fn controllers(ctx: &Context, tools: &Tools) -> Result<Vec<String>, ActionFailure> {
     let endpoint = names::ENDPOINT_PEER.parse().expect("invariant: our own endpoints have proper names");
+    let others: Vec<_> = tools.goal_state()?.planned_units().into_iter().filter(|unit| *unit != ctx.unit).collect();
     let mut found = Vec::new();
     for relation in tools.relation_ids(&endpoint)? {
-        for unit in tools.relation_list(&relation)?.into_iter().filter(|unit| *unit != ctx.unit) {
-            let bag = tools.relation_get_remote_unit(&relation, &unit)?.unwrap_or_default();
+        for unit in &others {
+            let bag = tools.relation_get_remote_unit(&relation, unit)?.unwrap_or_default();
             if PeerUnit::decode(&bag).is_ok_and(|bag| bag.is_some()) {
                 found.push(unit.to_string());
             }
         }
     }
-    Ok(found)
+    Ok(if found.is_empty() { others.iter().map(ToString::to_string).collect() } else { found })
 }
 
 /// The most of a foreign text that an answer repeats.

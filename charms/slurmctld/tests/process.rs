@@ -202,11 +202,11 @@ fn a_state_is_set_with_exactly_these_arguments() {
 
 #[test]
 fn an_action_on_a_unit_without_slurmctld_says_so_and_asks_nobody_else() {
-    let mut juju = machine();
+    let mut juju = second_unit();
     juju.answers("action-get", "*", r#"{"nodes":""}"#);
     let run = juju.dispatch(BINARY, "slurmctld/1", "actions/show-nodes", &[]);
     assert_eq!(run.exit_code, Some(0), "{run:#?}");
-    run.called("action-fail -- slurmctld does not run on slurmctld/1: see its status");
+    run.called("action-fail -- slurmctld does not run on slurmctld/1: run this action on slurmctld/0");
     run.never_called(&["scontrol", "action-set"]);
 }
 
