@@ -3,7 +3,7 @@
 use crate::change::Change;
 use crate::error::Error;
 use crate::names;
-use crate::observe::{Launch, Memory};
+use crate::observe::{self, Launch, Memory};
 use crate::plan::Step;
 use charm::tools::Port;
 use charm::{Context, Tools, Wake};
@@ -108,6 +108,10 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             if let Step::SetWeight(weight) = step {
                 // Before it is set: a weight that nobody noted would pass for an administrator's.
                 remember(machine, names::WEIGHT_FILE, &format!("{weight}\n"))?;
+            }
+            if let Step::MarkJoined | Step::RestoreNode(_) = step {
+                let note = format!("{}\n", observe::now());
+                files::replace(machine, names::MARKED_FILE, note.as_bytes(), &Access::own(0o644))?;
             }
             if let Err(error) = tell_slurm(machine, &node_name(ctx), memory, step) {
                 // Slurm may have changed its mind or gone away since it was asked. A later look finds out, and tries again.

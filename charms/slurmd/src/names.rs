@@ -54,6 +54,8 @@ pub const DETECTED_FILE: &str = "/var/lib/slurmd-charm/detected";
 pub const CHANGE_FILE: &str = "/var/lib/slurmd-charm/change";
 /// The weight that this charm set on the record ahead of a new registration, to tell it from an administrator's.
 pub const WEIGHT_FILE: &str = "/var/lib/slurmd-charm/weight";
+/// When slurmctld was last asked to save this node, in seconds since 1970. Gone with the next boot, which it need not outlive.
+pub const MARKED_FILE: &str = "/run/slurmd-charm-marked";
 
 /// What this charm says in Slurm when it closes a node. Nobody else's drain begins like this.
 pub const CHANGE_REASON: &str = "juju: node-config is being applied";

@@ -14,6 +14,7 @@ use slurm_interface::ControllerData;
 use slurm_ops::SlurmVersion;
 use slurm_ops::journal::Cause;
 
+pub use machine::now;
 pub use read::{Memory, observe};
 
 /// What is, at one moment.
@@ -112,6 +113,8 @@ pub struct Machine {
     pub registration: Registration,
     /// The registration that is being replaced, if one is.
     pub change: Option<Change>,
+    /// slurmctld was asked to save this node so short a time ago that it may not have done so yet.
+    pub marked_recently: bool,
     /// The weight that this charm set on the record, while that is not the registered one.
     pub set_weight: Option<u64>,
     /// Asked for only where a plan depends on it.

@@ -277,7 +277,7 @@ fn awaited(seen: &Observed, controller: &Controller) -> Next {
         // The controllers say when they have been upgraded.
         return Next::Settled;
     }
-    if seen.tried.mark || seen.tried.restore {
+    if seen.machine.marked_recently {
         // slurmctld takes seconds until it has saved the node. One that crashes before then forgets it, and a later look finds out.
         return Next::LookAgain;
     }

@@ -45,8 +45,12 @@ fn tell(at: usize, options: &[(&str, &str)], story: impl Fn(&Node)) -> (End, boo
     persist(&node, &Hook::app_changed(&relation, &node.controller));
     story(&node);
     for _ in 0..3 {
+        node.time_passes();
         persist(&node, &Hook::named(names::EVENT_LOOK_AGAIN));
     }
+    // What was marked again by the last of them.
+    node.time_passes();
+    persist(&node, &Hook::named(names::EVENT_LOOK_AGAIN));
     let killed = !node.model.knife().spare();
     node.machine.take_calls();
     let rest = node.dispatch(&Hook::named("update-status"));

@@ -15,6 +15,7 @@ use slurm_ops::scontrol::{LocalJobs, NodeLookup};
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_ops::systemd::UnitState;
 use slurm_ops::{files, hardware, keys, needrestart, packages, scontrol, slurmd, systemd};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Reads everything but what only some plans depend on.
 pub(super) fn observe(
@@ -65,6 +66,7 @@ pub(super) fn observe(
         daemon,
         registration,
         change: files::read_text(machine, names::CHANGE_FILE)?.as_deref().and_then(Change::parse),
+        marked_recently: marked_recently(machine)?,
         set_weight: files::read_text(machine, names::WEIGHT_FILE)?.and_then(|note| note.trim().parse().ok()),
         occupancy: None,
         cause,
@@ -88,6 +90,19 @@ pub(super) fn keys_on_disk(machine: &slurm_ops::Machine) -> Result<Option<KeySet
 fn key_is_news(machine: &slurm_ops::Machine, unit: &UnitState) -> Result<bool, FileError> {
     let written = files::modified(machine, keys::AUTH_KEY_FILE)?;
     Ok(written.zip(unit.main_started).is_some_and(|(written, started)| written >= started))
+}
+
+/// slurmctld saves its nodes at most every five seconds, whenever it is asked to.
+fn marked_recently(machine: &slurm_ops::Machine) -> Result<bool, FileError> {
+    const SAVED_AFTER: u64 = 12;
+    let marked = files::read_text(machine, names::MARKED_FILE)?.and_then(|note| note.trim().parse::<u64>().ok());
+    // A clock that was set back must not keep the timer for ever.
+    Ok(marked.is_some_and(|marked| (marked..marked.saturating_add(SAVED_AFTER)).contains(&now())))
+}
+
+/// Returns the time in seconds since 1970.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 /// Returns what the operator asked for. A file that cannot be read is no reason to fail: the node goes on as it is.

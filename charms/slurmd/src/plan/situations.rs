@@ -57,6 +57,7 @@ impl Observed {
                 invocation: String::new(),
                 registration: Registration::Unreachable,
                 change: None,
+                marked_recently: false,
                 set_weight: None,
                 occupancy: Some(Occupancy::Empty),
                 cause: None,
@@ -170,6 +171,7 @@ impl Observed {
     /// Forgets what only one dispatch remembers.
     pub(crate) fn in_the_next_hook(mut self) -> Self {
         self.tried = Tried::default();
+        self.machine.marked_recently = false;
         self
     }
 
@@ -204,6 +206,7 @@ impl Observed {
                 machine.detection_saved = true;
             }
             Step::MarkJoined => {
+                machine.marked_recently = true;
                 tried.mark = true;
                 self.record_mut().comment = "joined".to_owned();
             }
@@ -237,6 +240,7 @@ impl Observed {
                 machine.registration = Registration::Absent;
             }
             Step::RestoreNode(change) => {
+                machine.marked_recently = true;
                 tried.restore = true;
                 self.record_mut().restore(change);
             }
