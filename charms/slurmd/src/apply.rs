@@ -66,6 +66,10 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             systemd::enable(machine, names::SERVICE)?;
             // A unit that failed too often in a short time is else refused for a while.
             systemd::reset_failed(machine, names::SERVICE)?;
+            if systemd::state(machine, names::SERVICE)?.main_pid.is_none() {
+                // What systemd has lost sight of would keep the port.
+                end_remnants(machine)?;
+            }
             systemd::start_no_block(machine, names::SERVICE)?;
             await_registration(ctx, machine)?;
         }
@@ -206,15 +210,32 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Waits a moment for a daemon just started to become known. That it does not is no failure: the next look tells.
 fn await_registration(ctx: &Context, machine: &Machine) -> Result<(), Error> {
+    if await_known(ctx, machine)? == "deactivating" {
+        // A slurmd that does not go when it is told to never will, and nobody else comes meanwhile.
+        end_remnants(machine)?;
+        await_known(ctx, machine)?;
+    }
+    Ok(())
+}
+
+/// Returns what systemd says of the unit in the end.
+fn await_known(ctx: &Context, machine: &Machine) -> Result<String, Error> {
     let end = Instant::now() + PATIENCE;
     let name = node_name(ctx);
-    while Instant::now() < end {
-        let known = systemd::state(machine, names::SERVICE)?.is_active()
-            && matches!(scontrol::node(machine, &name), NodeLookup::Present(_));
-        if known {
-            break;
+    loop {
+        let state = systemd::state(machine, names::SERVICE)?;
+        let known = state.is_active() && matches!(scontrol::node(machine, &name), NodeLookup::Present(_));
+        if known || Instant::now() >= end {
+            return Ok(state.active);
         }
         std::thread::sleep(PAUSE);
+    }
+}
+
+fn end_remnants(machine: &Machine) -> Result<(), Error> {
+    let ended = slurmd::remnants::end(machine, names::SERVICE)?;
+    if !ended.is_empty() {
+        tracing::warn!("killed slurmd processes {ended:?}, which did not go or were left behind; jobs go on");
     }
     Ok(())
 }

@@ -19,6 +19,7 @@
 //! ```
 
 mod options;
+pub mod remnants;
 
 pub use options::{SlurmdOptions, parse_defaults, render_defaults};
 
