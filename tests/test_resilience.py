@@ -35,8 +35,14 @@ def back(cluster, unit):
     cluster.srun("--nodelist=compute-1")
 
 
-def test_a_crash_right_after_a_join_does_not_forget_the_node(cluster):
-    """Slurm itself would save a new node only after minutes. First of all: whatever happens to jobs makes it save nodes too."""
+def test_a_crash_soon_after_a_join_does_not_forget_the_nodes(cluster):
+    """Slurm itself would save a new node only after minutes; asked to, it takes some seconds.
+
+    First of all tests: whatever happens to jobs makes slurmctld save nodes too.
+    """
+    script = "grep --text --only-matching --no-filename 'compute-[0-9]' /var/lib/slurm/checkpoint/state/node_state || true"
+    saved = lambda: set(cluster.shell("slurmctld/0", script).split())
+    eventually(saved, lambda seen: seen == {"compute-0", "compute-1"}, "saved nodes", 15)
     cluster.root("slurmctld/0", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmctld")
     back(cluster, "slurmctld/0")
     for node in ("compute-0", "compute-1"):
