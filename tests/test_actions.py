@@ -184,7 +184,7 @@ def test_a_unit_drains_and_resumes_itself(cluster, which):
     cluster.act(unit, "resume")
 
 
-@pytest.mark.parametrize("which", ["leader", "follower"])
+@pytest.mark.parametrize("which", ["leader", slow("follower")])
 def test_a_unit_waits_until_it_is_empty_and_no_longer(cluster, which):
     unit = getattr(cluster, which)("compute")
     node = unit.replace("/", "-")

@@ -5,7 +5,7 @@ from cluster import charm_file, eventually, slow
 
 # One by one, every kind of event that a running cluster sees. Each runs to its end before the next.
 EVENTS = {}
-SLOW = ("agents_restarted", "charms_refreshed", "daemons_restarted")
+SLOW = ("unit_added", "agents_restarted", "charms_refreshed", "daemons_restarted")
 
 
 def event(function):

@@ -79,6 +79,7 @@ def test_a_node_that_slurmctld_forgot_comes_back(cluster):
     cluster.await_message("compute/0", "^active: idle", SOON)
 
 
+@pytest.mark.slow
 def test_agents_that_missed_everything_catch_up(cluster):
     """Config changes while an agent is down: it is told once, later, or not at all."""
     machine = cluster.machine_of("slurmctld/0")

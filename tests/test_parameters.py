@@ -85,7 +85,7 @@ def test_configless_stays_whatever_else_slurmctld_is_told(cluster):
     ("text", "named"),
     [
         ("BogusKey=1", "BogusKey"),
-        ("MaxJobCount=many", "MaxJobCount"),
+        slow("MaxJobCount=many", "MaxJobCount"),
         ("SchedulerType=sched/nosuch", "sched"),
         slow("MaxJobCount", "MaxJobCount"),
         slow("MaxJobCount=5000\nKillWaiting=3", "KillWaiting"),
@@ -159,7 +159,7 @@ def test_cgroup_parameters_reach_cgroup_conf_and_leave_again(cluster):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("cgroup-parameters", "NoSuchKey=1"), ("process-tracking", "guesswork"), ("slurm-source", "not a source")],
+    [("cgroup-parameters", "NoSuchKey=1"), slow("process-tracking", "guesswork"), ("slurm-source", "not a source")],
 )
 def test_every_bad_option_is_named_and_costs_nothing(cluster, option, value):
     before = in_effect(cluster)

@@ -4,7 +4,7 @@ import re
 import jubilant
 import pytest
 
-from cluster import eventually
+from cluster import eventually, slow
 
 UNITS = 2
 
@@ -56,7 +56,7 @@ def test_a_killed_daemon_comes_back_by_itself(cluster, job, unit, service):
     cluster.await_message(unit, "^active: ")
 
 
-@pytest.mark.parametrize(("unit", "service"), [("compute/0", "slurmd"), ("slurmctld/0", "slurmctld")])
+@pytest.mark.parametrize(("unit", "service"), [("compute/0", "slurmd"), slow("slurmctld/0", "slurmctld")])
 def test_a_daemon_that_cannot_start_is_in_the_status_within_seconds_and_comes_back(cluster, job, unit, service):
     """Nobody calls update-status: systemd itself tells the charm."""
     broken = f"/etc/systemd/system/{service}.service.d/99-broken.conf"
