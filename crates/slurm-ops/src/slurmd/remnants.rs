@@ -27,11 +27,13 @@ pub fn end(machine: &Machine, unit: &str) -> Result<Vec<u32>, CommandError> {
     Ok(found)
 }
 
-/// A package that was upgraded leaves `(deleted)` behind the name.
+/// Without control groups the programs of jobs are in the unit as well, under whatever names their users give them. Debian's slurmd is
+/// a link to the second name. A package that was upgraded leaves `(deleted)` behind it.
 fn runs_slurmd(machine: &Machine, pid: u32) -> bool {
     let program = fs::read_link(machine.path(format!("/proc/{pid}/exe"))).unwrap_or_default();
     let program = program.to_string_lossy();
-    program.strip_suffix(" (deleted)").unwrap_or(&program).ends_with("/slurmd")
+    let program = program.strip_suffix(" (deleted)").unwrap_or(&program);
+    program.ends_with("/sbin/slurmd") || program.ends_with("/sbin/slurmd-wlm")
 }
 
 fn is_of(machine: &Machine, pid: u32, unit: &str) -> bool {
@@ -55,7 +57,8 @@ mod tests {
     fn only_slurmd_of_this_unit_is_meant_never_a_job_and_never_another_unit() {
         let root = tempfile::tempdir().unwrap();
         process(root.path(), 20, "/usr/sbin/slurmd", "/system.slice/slurmd.service");
-        process(root.path(), 7, "/usr/sbin/slurmd (deleted)", "/a/system.slice/slurmd.service");
+        process(root.path(), 7, "/usr/sbin/slurmd-wlm (deleted)", "/a/system.slice/slurmd.service");
+        process(root.path(), 8, "/home/ada/slurmd", "/system.slice/slurmd.service");
         process(root.path(), 21, "/usr/sbin/slurmstepd", "/system.slice/slurmd.service");
         process(root.path(), 22, "/usr/sbin/slurmd", "/user.slice");
         process(root.path(), 23, "/usr/bin/sleep", "/system.slice/slurmd.service");
