@@ -66,10 +66,8 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             systemd::enable(machine, names::SERVICE)?;
             // A unit that failed too often in a short time is else refused for a while.
             systemd::reset_failed(machine, names::SERVICE)?;
-            if systemd::state(machine, names::SERVICE)?.main_pid.is_none() {
-                // What systemd has lost sight of would keep the port.
-                end_remnants(machine)?;
-            }
+            // What systemd has lost sight of would keep the port, from its own attempts as well.
+            end_remnants(machine, systemd::state(machine, names::SERVICE)?.main_pid)?;
             systemd::start_no_block(machine, names::SERVICE)?;
             await_registration(ctx, machine)?;
         }
@@ -212,7 +210,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 fn await_registration(ctx: &Context, machine: &Machine) -> Result<(), Error> {
     if await_known(ctx, machine)? == "deactivating" {
         // A slurmd that does not go when it is told to never will, and nobody else comes meanwhile.
-        end_remnants(machine)?;
+        end_remnants(machine, None)?;
         await_known(ctx, machine)?;
     }
     Ok(())
@@ -232,8 +230,8 @@ fn await_known(ctx: &Context, machine: &Machine) -> Result<String, Error> {
     }
 }
 
-fn end_remnants(machine: &Machine) -> Result<(), Error> {
-    let ended = slurmd::remnants::end(machine, names::SERVICE)?;
+fn end_remnants(machine: &Machine, spared: Option<u32>) -> Result<(), Error> {
+    let ended = slurmd::remnants::end(machine, names::SERVICE, spared)?;
     if !ended.is_empty() {
         tracing::warn!("killed slurmd processes {ended:?}, which did not go or were left behind; jobs go on");
     }

@@ -17,9 +17,9 @@ pub fn processes(machine: &Machine, unit: &str) -> Vec<u32> {
     found
 }
 
-/// Kills what is left of slurmd in a unit, and returns which processes that were. The jobs of the node go on.
-pub fn end(machine: &Machine, unit: &str) -> Result<Vec<u32>, CommandError> {
-    let found = processes(machine, unit);
+/// Kills what is left of slurmd in a unit, but for the process to be spared, and returns which those were. The jobs of the node go on.
+pub fn end(machine: &Machine, unit: &str, spared: Option<u32>) -> Result<Vec<u32>, CommandError> {
+    let found: Vec<u32> = processes(machine, unit).into_iter().filter(|pid| Some(*pid) != spared).collect();
     if !found.is_empty() {
         // One that has ended meanwhile is no failure, and the next look tells whether any is left.
         machine.command("kill").arg("-KILL").args(found.iter().map(u32::to_string)).output()?;
