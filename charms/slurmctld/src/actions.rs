@@ -8,7 +8,7 @@ mod smoke;
 
 use crate::names;
 use charm::{ActionFailure, ActionName, ActionResults, Context, Tools};
-use slurm_conf::{HostList, NodeName};
+use slurm_conf::HostList;
 use slurm_interface::PeerUnit;
 use slurm_ops::scontrol::ScontrolError;
 use slurm_ops::{Machine, systemd};
@@ -81,8 +81,7 @@ fn host_list(parameter: &str, text: &str) -> Result<Option<HostList>, ActionFail
     }
     // Longer than any name of a node: not even looked at.
     const LONGEST: usize = 16 * 1024;
-    let list = Some(text).filter(|text| text.len() <= LONGEST).and_then(|text| text.parse::<HostList>().ok());
-    match list.filter(|list| !list.is_empty() && list.expand().all(|name| name.parse::<NodeName>().is_ok())) {
+    match Some(text).filter(|text| text.len() <= LONGEST).and_then(|text| HostList::of_nodes(text).ok()) {
         Some(nodes) => Ok(Some(nodes)),
         None => Err(ActionFailure::refused(format!(
             "parameter `{parameter}`: `{}`: expected names as in `compute-0` or `compute-[0-3],gpu-1`",
