@@ -39,7 +39,7 @@ TimeoutStartSec=infinity
 
 /// Decides what to change next.
 pub fn plan(seen: &Observed) -> Plan<Step> {
-    let (mut steps, next) = if seen.leaving {
+    let (steps, next) = if seen.leaving {
         // A node on its way out is left as it is: draining and deleting it is not this plan's matter.
         (Vec::new(), Next::Settled)
     } else {
@@ -49,14 +49,7 @@ pub fn plan(seen: &Observed) -> Plan<Step> {
             Some(controller) => join(seen, controller),
         }
     };
-    if steps.is_empty() {
-        match (next, seen.waking) {
-            (Next::LookAgain, false) => steps.push(Step::StartWaking),
-            (Next::Settled, true) => steps.push(Step::StopWaking),
-            (Next::LookAgain, true) | (Next::Settled, false) => {}
-        }
-    }
-    Plan { steps, next }
+    Plan::keeping_timer(steps, next, seen.waking, Step::StartWaking, Step::StopWaking)
 }
 
 fn install(seen: &Observed) -> Vec<Step> {
