@@ -15,8 +15,8 @@ const OWN: &[(&str, &str, &[&str])] = &[
     ("slurmd", "provider", &["compute.json", "compute-minimal.json", "compute-every-kind-of-option.json"]),
     ("slurmctld-peer", "application", &["application.json"]),
     ("slurmctld-peer", "unit", &["unit.json"]),
-    ("mount_info", "requirer", &["request.json"]),
-    ("mount_info", "provider", &["client-mounted.json"]),
+    ("mount_info", "provider", &["request.json"]),
+    ("mount_info", "requirer", &["client-mounted.json"]),
 ];
 /// Examples that must not fit: they are read, or refused by name, all the same.
 const OTHERS: &[(&str, &str, &[&str])] = &[
@@ -33,7 +33,7 @@ const OTHERS: &[(&str, &str, &[&str])] = &[
     ),
     ("slurmd", "provider", &["compute-python.json", "compute-static-nodes.json"]),
     ("slurmctld-peer", "unit", &["unit-unquoted.json"]),
-    ("mount_info", "provider", &["client-not-ready.json"]),
+    ("mount_info", "requirer", &["client-not-ready.json"]),
 ];
 const TABLE: &str = include_str!("../../slurm-conf/tests/verdicts/table.jsonl");
 
