@@ -200,9 +200,9 @@ fn forget(name: &str) -> anyhow::Result<()> {
             std::thread::sleep(Duration::from_millis(25));
         }
     }
-    match fs::remove_dir_all(paths.root()) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
+    // A daemon that came to its end took everything along; one that was killed at the last moment did not.
+    if paths.root().exists() {
+        crate::local::wipe(name)?;
     }
     if fs::read_to_string(paths::state().join("current")).is_ok_and(|current| current.trim() == name) {
         fs::remove_file(paths::state().join("current")).ok();
