@@ -137,6 +137,9 @@ def test_machines_are_on_again_after_a_reboot_of_the_host(new_lab, probe):
     name = f"jl-{lab.identifier}-{first}"
     for group in pathlib.Path("/sys/fs/cgroup").glob(f"**/juju-local/{name}"):
         (group / "cgroup.kill").write_text("1")
+        # The kernel kills in its own time; a machine that is still dying would pass for one that runs.
+        read = (group / "cgroup.events").read_text
+        eventually(read, lambda seen: "populated 0" in seen, f"processes of {name}", 10)
     file = laboratory.STATE / "models" / lab.model / "model.json"
     model = json.loads(file.read_text())
     assert model["host_boot"]
