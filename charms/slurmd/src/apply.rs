@@ -73,17 +73,14 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         }
         Step::RestartDaemon => {
             tried.restart = true;
-            restart(ctx, machine)?;
+            // Restarts that were asked for count as well, and several of them are no failure.
+            systemd::reset_failed(machine, names::SERVICE)?;
+            systemd::restart_no_block(machine, names::SERVICE)?;
+            await_registration(ctx, machine)?;
         }
         Step::ReloadDaemon => {
             tried.reload = true;
-            // systemd tells its main process alone. If that is stuck beside its successor, nobody hears.
-            let stuck = slurmd::remnants::processes(machine, names::SERVICE).len() > 1;
-            // With any other kill mode a restart would cost jobs.
-            match stuck && systemd::state(machine, names::SERVICE)?.kill_mode == "process" {
-                true => restart(ctx, machine)?,
-                false => systemd::reload(machine, names::SERVICE)?,
-            }
+            systemd::reload(machine, names::SERVICE)?;
         }
         Step::RememberDetection { invocation, known, found } => {
             remember(machine, names::DETECTED_FILE, &format!("{invocation}\n{known}\n{found}\n"))?;
@@ -125,13 +122,6 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         }
     }
     Ok(())
-}
-
-fn restart(ctx: &Context, machine: &Machine) -> Result<(), Error> {
-    // Restarts that were asked for count as well, and several of them are no failure.
-    systemd::reset_failed(machine, names::SERVICE)?;
-    systemd::restart_no_block(machine, names::SERVICE)?;
-    await_registration(ctx, machine)
 }
 
 /// Keeps a note for later dispatches of this charm.

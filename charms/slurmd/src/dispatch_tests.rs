@@ -253,6 +253,27 @@ fn a_daemon_that_crashed_is_started_again() {
     assert!(node.machine.is_running(names::SERVICE));
 }
 
+/// Makes up a process of slurmd's unit.
+fn process(node: &Node, pid: u32, program: &str) -> std::path::PathBuf {
+    node.machine.write(&format!("/proc/{pid}/cgroup"), "0::/system.slice/slurmd.service\n");
+    let directory = node.machine.machine().path(format!("/proc/{pid}"));
+    std::os::unix::fs::symlink(program, directory.join("exe")).unwrap();
+    directory
+}
+
+#[test]
+fn what_is_left_of_a_slurmd_is_ended_before_the_next_one_starts_and_jobs_are_not() {
+    let (node, _) = Node::joined();
+    let (left, job) = (process(&node, 77, "/usr/sbin/slurmd-wlm"), process(&node, 78, "/usr/sbin/slurmstepd"));
+    node.hook(&Hook::named("update-status"));
+    assert!(left.exists(), "a slurmd that runs is left alone");
+    node.machine.crash(names::SERVICE);
+    node.hook(&Hook::named("update-status"));
+    assert!(node.machine.is_running(names::SERVICE));
+    assert!(!left.exists());
+    assert!(job.exists());
+}
+
 #[test]
 fn packages_are_held_and_left_alone_by_whatever_upgrades_the_machine() {
     let (node, _) = Node::joined();

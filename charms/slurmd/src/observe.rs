@@ -111,6 +111,8 @@ pub struct Machine {
     /// Another start of the daemon has another one.
     pub invocation: String,
     pub registration: Registration,
+    /// systemd watches a slurmd that is stuck beside its successor. Looked for only if the controllers do not know the node.
+    pub stuck: bool,
     /// The registration that is being replaced, if one is.
     pub change: Option<Change>,
     /// slurmctld was asked to save this node so short a time ago that it may not have done so yet.

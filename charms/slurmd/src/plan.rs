@@ -161,9 +161,11 @@ fn run(seen: &Observed, data: &ControllerData) -> Vec<Step> {
             if seen.machine.registration == Registration::Absent
                 && !(seen.tried.start || seen.tried.restart || seen.tried.reload) =>
         {
-            // A reload registers with what the daemon was started with; only a start takes up what is written.
+            // A reload registers with what the daemon was started with; only a start takes up what is written. And only the process
+            // that systemd watches is told to reload.
             let same = with.as_ref().is_some_and(|with| with.conf == written.conf);
-            vec![if same || !spares_jobs(seen) { Step::ReloadDaemon } else { Step::RestartDaemon }]
+            let enough = same && !seen.machine.stuck;
+            vec![if enough || !spares_jobs(seen) { Step::ReloadDaemon } else { Step::RestartDaemon }]
         }
         _ => Vec::new(),
     }

@@ -63,6 +63,7 @@ pub(super) fn observe(
         // systemd has an opinion about units that do not exist, too.
         kill_mode: if unit.exists() { unit.kill_mode } else { String::new() },
         invocation: unit.invocation,
+        stuck: registration == Registration::Absent && slurmd::remnants::processes(machine, names::SERVICE).len() > 1,
         daemon,
         registration,
         change: files::read_text(machine, names::CHANGE_FILE)?.as_deref().and_then(Change::parse),

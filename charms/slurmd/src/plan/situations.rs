@@ -48,6 +48,7 @@ impl Observed {
                 kill_mode: "process".to_owned(),
                 key_on_disk: false,
                 key_is_news: false,
+                stuck: false,
                 detected: Some(detected()),
                 remembered: None,
                 detection_saved: false,

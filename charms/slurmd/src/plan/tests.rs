@@ -165,6 +165,16 @@ fn a_node_that_the_controllers_forgot_registers_again() {
 }
 
 #[test]
+fn a_slurmd_stuck_beside_its_successor_is_restarted_because_it_hears_no_reload() {
+    let mut seen = Observed::joined().with_registration(Registration::Absent);
+    seen.machine.stuck = true;
+    assert_eq!(steps(&seen), ["restart slurmd"]);
+    // Not at the price of jobs.
+    seen.machine.kill_mode = "control-group".to_owned();
+    assert_eq!(steps(&seen), ["reload slurmd"]);
+}
+
+#[test]
 fn a_node_that_a_crash_forgets_before_it_is_saved_is_back_with_the_next_look() {
     let seen = Observed::fresh().offered().settled();
     assert!(seen.waking, "the timer outlives the hook that joined");
