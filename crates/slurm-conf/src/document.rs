@@ -10,7 +10,7 @@ use crate::name::HostName;
 use crate::nodeset::NodeSet;
 use crate::partition::Partition;
 use crate::record::{Record, RecordKind, record_of};
-use crate::text::{check_key, check_value, push_pair};
+use crate::text::{check_key, check_value, line_of, push_pair};
 use std::fmt;
 
 pub(crate) const CONTROLLER_KEY: &str = "SlurmctldHost";
@@ -202,7 +202,7 @@ impl SlurmConf {
         let name = pairs.first().map_or("", |(_, name)| name.as_str());
         let ids = self.index.record(kind, name).to_vec();
         let Some((first, further)) = ids.split_first() else {
-            self.insert(position.unwrap_or(self.order.len()), &join(pairs));
+            self.insert(position.unwrap_or(self.order.len()), &line_of(pairs));
             return true;
         };
         for id in further {
@@ -212,7 +212,7 @@ impl SlurmConf {
             return !further.is_empty();
         };
         let (start, end) = record_span(record);
-        let text = format!("{}{}{}", &record.line.raw[..start], join(pairs), &record.line.raw[end..]);
+        let text = format!("{}{}{}", &record.line.raw[..start], line_of(pairs), &record.line.raw[end..]);
         self.replace_line(*first, &text);
         true
     }
@@ -365,17 +365,6 @@ fn plain_values<'line>(line: &'line Line, key: &str) -> impl Iterator<Item = &'l
 fn record_span(record: Record<'_>) -> (usize, usize) {
     let start = record.pairs.first().map_or(0, |pair| pair.key.start);
     (start, record.pairs.last().map_or(start, |pair| pair.value.end))
-}
-
-fn join(pairs: &[(&str, String)]) -> String {
-    let mut line = String::new();
-    for (key, value) in pairs {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        push_pair(&mut line, key, value);
-    }
-    line
 }
 
 #[cfg(test)]

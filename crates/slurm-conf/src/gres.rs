@@ -3,7 +3,7 @@
 use crate::error::{OptionError, ParseError, excerpt};
 use crate::lexer::{self, Line};
 use crate::partition::option_pairs;
-use crate::text::{push_pair, value_problem};
+use crate::text::{line_of, value_problem};
 use crate::unknown::{UnknownKey, unknown_key, unknown_value};
 use std::borrow::Cow;
 use std::fmt;
@@ -72,14 +72,7 @@ impl Gres {
 
 impl fmt::Display for Gres {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = String::new();
-        for (key, value) in &self.options {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            push_pair(&mut line, key, value);
-        }
-        formatter.write_str(&line)
+        formatter.write_str(&line_of(&self.options))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::name::PartitionName;
 use crate::nearest::nearest;
 use crate::partition::option_pairs;
 use crate::setting::is_number;
-use crate::text::{push_pair, value_problem};
+use crate::text::{line_of, value_problem};
 use crate::unknown::{UnknownKey, unknown_key, unknown_value};
 use std::borrow::Cow;
 use std::fmt;
@@ -228,14 +228,7 @@ impl Node {
 
 impl fmt::Display for Node {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = String::new();
-        for (key, value) in &self.options {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            push_pair(&mut line, key, value);
-        }
-        formatter.write_str(&line)
+        formatter.write_str(&line_of(&self.options))
     }
 }
 

@@ -38,6 +38,18 @@ pub(crate) fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.'
 }
 
+/// Returns pairs on one line. All must have been checked.
+pub(crate) fn line_of<K: AsRef<str>>(pairs: &[(K, String)]) -> String {
+    let mut line = String::new();
+    for (key, value) in pairs {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        push_pair(&mut line, key.as_ref(), value);
+    }
+    line
+}
+
 /// Appends `key=value` to `line`, with quotes where the value needs them. Both must have been checked.
 pub(crate) fn push_pair(line: &mut String, key: &str, value: &str) {
     line.push_str(key);
