@@ -70,11 +70,13 @@ const PROGRAMS: &[&str] = &[
     "apt-cache",
     "apt-get",
     "apt-mark",
+    "cat",
     "dpkg",
     "dpkg-query",
     "findmnt",
     "hostname",
     "journalctl",
+    "kill",
     "mount",
     "needrestart",
     "scontrol",
@@ -87,6 +89,7 @@ const PROGRAMS: &[&str] = &[
     "systemctl",
     "systemd-run",
     "systemd-tmpfiles",
+    "test",
     "umount",
 ];
 

@@ -109,6 +109,39 @@ pub(crate) fn tee(command: &mut Command) -> Result<Finished> {
     Ok(Finished { status, stdout, stderr: String::new() })
 }
 
+/// A program that runs while we do something else. What it prints is kept until it has ended; its stderr is ours.
+pub(crate) struct Background {
+    child: Child,
+    shown: String,
+    stdout: mpsc::Receiver<String>,
+}
+
+impl Background {
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
+        let shown = describe(command);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("could not start `{shown}`"))?;
+        let stdout = read_in_background(child.stdout.take());
+        Ok(Self { child, shown, stdout })
+    }
+
+    /// Waits for its end, and repeats on our stdout what it printed.
+    pub(crate) fn finish(mut self) -> Result<Finished> {
+        let status = self.child.wait().with_context(|| format!("could not wait for `{}`", self.shown))?;
+        let stdout = self.stdout.recv_timeout(Duration::from_secs(5)).unwrap_or_default();
+        print!("{stdout}");
+        Ok(Finished { status, stdout, stderr: String::new() })
+    }
+}
+
+impl Drop for Background {
+    /// Whoever gave up waiting leaves nothing running. One that has ended minds neither call.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn read_in_background(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -180,6 +213,16 @@ mod tests {
         let error = capture(Command::new("sleep").arg("60"), Duration::from_millis(100)).unwrap_err().to_string();
         assert!(error.contains("did not end within 0.1 s"), "{error}");
         assert!(begun.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn what_runs_beside_us_is_heard_at_its_end_and_gone_when_dropped() {
+        let finished = Background::start(Command::new("echo").arg("one two")).unwrap().finish().unwrap();
+        assert_eq!((finished.status.success(), finished.stdout.as_str()), (true, "one two\n"));
+        let hanging = Background::start(Command::new("sleep").arg("60")).unwrap();
+        let process = format!("/proc/{}", hanging.child.id());
+        drop(hanging);
+        assert!(!std::path::Path::new(&process).exists());
     }
 
     #[test]

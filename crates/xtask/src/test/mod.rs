@@ -1,5 +1,6 @@
 //! `cargo xtask test`: runs the tiers, adds up what they counted, names those that failed. What a tier runs is in `tiers.rs`.
 
+mod conformance;
 mod counts;
 mod fuzz;
 mod tiers;
@@ -67,9 +68,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let slurm = arguments.slurm.as_deref();
     let mut machines = tiers::Machines::prepare(&wanted, slurm);
     let extent = tiers::Extent { alone: arguments.tier.is_some(), all: arguments.all, slurm };
-    for tier in wanted {
+    let mut beside = None;
+    for &tier in &wanted {
         let name = tier.name();
-        let outcome = phases.phase(name, || tiers::run(tier, extent, &arguments.rest, &mut machines));
+        let outcome = phases.phase(name, || {
+            if tier == Tier::JujuLocal && wanted.contains(&Tier::Conformance) {
+                beside = conformance::begin(&mut machines)?;
+            }
+            match beside.take_if(|_| tier == Tier::Conformance) {
+                Some(begun) => begun.finish(),
+                None => tiers::run(tier, extent, &arguments.rest, &mut machines),
+            }
+        });
         match outcome {
             Ok(outcome) => {
                 total += outcome.counts;

@@ -1,19 +1,16 @@
 //! What each tier runs, and with what around it: cargo for the first two, pytest on juju-local for the others.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::counts::Counts;
-use super::{Tier, fuzz};
+use super::{Tier, conformance, fuzz};
 use crate::console::say;
 use crate::image::{self, Building};
 use crate::{bench, layout, pack, program, setup};
-
-/// Names another directory with the suite that replays recordings of a real Juju.
-const CONFORMANCE_VARIABLE: &str = "JUJU_CONFORMANCE";
 
 /// Makes pytest run the slow tests too.
 const ALL_VARIABLE: &str = "RUN_ALL";
@@ -58,7 +55,7 @@ pub(super) fn run(tier: Tier, extent: Extent<'_>, rest: &[String], machines: &mu
             }
             pytest(command.args(["--ignore", JUJU_LOCAL_TESTS]).args(rest))
         }
-        Tier::Conformance => conformance(rest, machines),
+        Tier::Conformance => conformance::run(rest, machines),
     }
 }
 
@@ -125,57 +122,22 @@ fn process(rest: &[String]) -> Result<Outcome> {
     cargo_test(&["--workspace", "--test", "*"], rest)
 }
 
-fn conformance(rest: &[String], machines: &mut Machines) -> Result<Outcome> {
-    let list = layout::root()?.join("tests/conformance-scenarios.txt");
-    let text = std::fs::read_to_string(&list).with_context(|| format!("could not read {}", list.display()))?;
-    let scenarios = scenarios(&text);
-    let Some(suite) = conformance_suite()? else {
-        say(&format!(
-            "skipped: no conformance suite at ${CONFORMANCE_VARIABLE} or in shared/conformance beside the checkout"
-        ));
-        let skipped = Counts { skipped: scenarios.len(), ..Counts::default() };
-        return Ok(Outcome { counts: skipped, succeeded: true });
-    };
-    let python = machines.ready()?;
-    let mut command = program::program(&python)?;
-    command.current_dir(&suite).args(["-m", "pytest", "-c", "pytest.ini", "--rootdir", ".", "-v"]).args(rest);
-    command.args(scenarios.iter().map(|name| format!("test_conformance.py::test_scenario[{name}]")));
-    command.env("JUJU", layout::dist_bin()?.join("juju"));
-    pytest(&mut command)
+/// Runs pytest to its end.
+pub(super) fn pytest(command: &mut Command) -> Result<Outcome> {
+    Ok(outcome_of_pytest(&program::tee(with_our_juju(command)?)?))
 }
 
-/// Returns the names in a list with one scenario per line, `#` before a remark.
-fn scenarios(text: &str) -> Vec<String> {
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
+pub(super) fn outcome_of_pytest(finished: &program::Finished) -> Outcome {
+    Outcome { counts: Counts::of_pytest(&finished.stdout), succeeded: finished.status.success() }
 }
 
-/// Finds the suite. A directory that was named must exist; one that happens to lie beside the checkout may.
-fn conformance_suite() -> Result<Option<PathBuf>> {
-    if let Some(named) = std::env::var_os(CONFORMANCE_VARIABLE).filter(|value| !value.is_empty()) {
-        let named = PathBuf::from(named);
-        if !is_suite(&named) {
-            bail!("{CONFORMANCE_VARIABLE} names {}, where there is no test_conformance.py", named.display());
-        }
-        return Ok(Some(named));
-    }
-    let beside = layout::root()?.parent().map(|above| above.join("shared/conformance"));
-    Ok(beside.filter(|path| is_suite(path)))
-}
-
-fn is_suite(path: &Path) -> bool {
-    path.join("test_conformance.py").is_file()
-}
-
-/// Runs pytest with our `juju` first on PATH.
-fn pytest(command: &mut Command) -> Result<Outcome> {
+/// Puts our `juju` first on the PATH of a pytest.
+pub(super) fn with_our_juju(command: &mut Command) -> Result<&mut Command> {
     let mut path = vec![layout::dist_bin()?];
     path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     command.env("PATH", std::env::join_paths(path).context("PATH cannot be extended")?);
     // Lines appear when they are printed, and no cache is written into a tree that may not be ours.
-    command.env("PYTHONUNBUFFERED", "1").env("PYTHONDONTWRITEBYTECODE", "1").args(["-p", "no:cacheprovider"]);
-    let finished = program::tee(command)?;
-    Ok(Outcome { counts: Counts::of_pytest(&finished.stdout), succeeded: finished.status.success() })
+    Ok(command.env("PYTHONUNBUFFERED", "1").env("PYTHONDONTWRITEBYTECODE", "1").args(["-p", "no:cacheprovider"]))
 }
 
 /// What the tiers on machines stand on: host packages, Python, packed charms, the image. Prepared once.
@@ -206,7 +168,7 @@ impl Machines {
     }
 
     /// Waits for all of it, and returns the Python interpreter with the tests' packages.
-    fn ready(&mut self) -> Result<PathBuf> {
+    pub(super) fn ready(&mut self) -> Result<PathBuf> {
         let before = std::mem::replace(self, Machines::Impossible("its preparation failed before".to_owned()));
         let python = match before {
             Machines::Ready(python) => python,
@@ -230,14 +192,6 @@ impl Machines {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_list_of_scenarios_has_remarks_and_blank_lines() {
-        assert_eq!(
-            scenarios("# first\ndeploy_one_unit\n\n integrate_quiet  # both sides\n"),
-            ["deploy_one_unit", "integrate_quiet"]
-        );
-    }
 
     #[test]
     fn what_could_not_be_prepared_says_why_each_time() {
