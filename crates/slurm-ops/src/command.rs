@@ -1,27 +1,25 @@
 //! The only place that starts a process. Every run has a deadline and ends with the process gone; there is no shell.
 
+mod listen;
+
+use self::listen::{Heard, listen};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a command may take unless it is told otherwise.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
-/// How long output may still come after the process has ended, from a child of its own that holds the pipe.
-const STRAGGLERS: Duration = Duration::from_millis(200);
-/// How often to look whether a process has ended that closed its output or gave it to a child.
+/// How often to look whether a killed process is gone.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// How long a killed process may take to be gone.
 const KILLED: Duration = Duration::from_secs(2);
-/// More output than this is not read; the process then blocks until its deadline.
-const LARGEST_OUTPUT: u64 = 256 * 1024 * 1024;
 
 /// Whoever runs programs in place of the system: a made-up machine in a test. The system itself needs none.
 pub trait CommandRunner: fmt::Debug + Send + Sync {
@@ -200,18 +198,19 @@ impl Command {
         }
         let began = Instant::now();
         let mut child = self.spawn()?;
-        let (sender, ended) = mpsc::channel();
-        let stdout = collect(child.stdout.take(), sender.clone());
-        let stderr = collect(child.stderr.take(), sender);
-        let status = wait(&mut child, &ended, began + self.deadline);
-        let stderr = text(&stderr);
+        let heard = listen(&mut child, began + self.deadline);
+        // However the listening ended, the process is gone afterwards.
+        if !matches!(&heard, Ok(Heard { status: Some(_), .. })) {
+            kill(&mut child);
+        }
+        let heard = heard.map_err(|source| CommandError::Start { command: self.to_string(), source })?;
+        let stderr = String::from_utf8_lossy(&heard.stderr).into_owned();
         let milliseconds = began.elapsed().as_millis();
-        match status {
+        match heard.status {
             Some(status) => {
                 let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
                 tracing::debug!("`{self}` exited with {code} after {milliseconds} ms");
-                let stdout = std::mem::take(&mut *lock(&stdout));
-                Ok((code, stdout, stderr))
+                Ok((code, heard.stdout, stderr))
             }
             None => {
                 tracing::debug!("`{self}` killed after {milliseconds} ms");
@@ -251,57 +250,6 @@ impl fmt::Display for Command {
             if plain { write!(formatter, " {argument}")? } else { write!(formatter, " {argument:?}")? }
         }
         Ok(())
-    }
-}
-
-type Buffer = Arc<Mutex<Vec<u8>>>;
-
-/// Reads a pipe to its end in a thread, and says so.
-fn collect(pipe: Option<impl Read + Send + 'static>, ended: Sender<()>) -> Buffer {
-    let buffer = Buffer::default();
-    if let Some(pipe) = pipe {
-        let target = Arc::clone(&buffer);
-        std::thread::spawn(move || {
-            let mut pipe = pipe.take(LARGEST_OUTPUT);
-            let mut chunk = [0; 16 * 1024];
-            while let Ok(length @ 1..) = pipe.read(&mut chunk) {
-                lock(&target).extend_from_slice(&chunk[..length]);
-            }
-            drop(ended);
-        });
-    }
-    buffer
-}
-
-fn lock(buffer: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
-    buffer.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn text(buffer: &Buffer) -> String {
-    String::from_utf8_lossy(&lock(buffer)).into_owned()
-}
-
-/// Waits until the process has ended and its output is read. `None`: the deadline came first, and the process was killed.
-fn wait(child: &mut Child, ended: &Receiver<()>, deadline: Instant) -> Option<ExitStatus> {
-    loop {
-        let now = Instant::now();
-        let left = deadline.saturating_duration_since(now);
-        // Disconnected: both pipes are at their end, which is how most processes announce their exit.
-        let closed = matches!(ended.recv_timeout(LOOK_AGAIN.min(left)), Err(RecvTimeoutError::Disconnected));
-        if let Ok(Some(status)) = child.try_wait() {
-            if !closed {
-                let _ = ended.recv_timeout(STRAGGLERS);
-            }
-            return Some(status);
-        }
-        if left.is_zero() {
-            kill(child);
-            return None;
-        }
-        if closed {
-            // The channel answers at once from now on.
-            std::thread::sleep(Duration::from_millis(1));
-        }
     }
 }
 
