@@ -9,20 +9,34 @@ use crate::names;
 use crate::observe::Memory;
 use crate::plan::Step;
 use charm::tools::{Grantee, Port};
-use charm::{Context, Tools, Wake};
+use charm::{Context, Status, Tools, Wake};
 use slurm_ops::files::Access;
-use slurm_ops::source::Source;
-use slurm_ops::timer::TransientTimer;
+use slurm_ops::packages::Obstacle;
+use slurm_ops::timer::Rhythm;
 use slurm_ops::{Machine, files, needrestart, packages, scontrol, sentinel, systemd, timer};
 use std::time::{Duration, Instant};
+
+const RHYTHM: Rhythm = Rhythm { first: &Wake::FIRST, repeat: Wake::REPEAT, limit: Wake::PATIENCE };
 
 /// Makes the change that `step` describes.
 pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memory, step: &Step) -> Result<(), Error> {
     memory.forget(step);
     match step {
-        Step::InstallPackages(source) => install(machine, memory, source)?,
+        Step::InstallPackages(source) => {
+            let mut shown = Ok(());
+            let begin = || shown = tools.status_set(&Status::maintenance("installing slurmctld"));
+            if let Err(error) = packages::ensure_installed(machine, source, &names::PACKAGES, begin) {
+                tracing::warn!("could not {step}: {error}");
+                memory.tried.install = Some(Obstacle::try_from(error)?);
+            }
+            shown?;
+        }
         Step::HoldPackages => {
-            packages::ensure_held(machine, &names::PACKAGES)?;
+            memory.tried.hold = true;
+            if let Err(error) = packages::ensure_held(machine, &names::PACKAGES) {
+                tracing::warn!("could not {step}: {error}");
+                Obstacle::try_from(error)?;
+            }
         }
         Step::LeaveAlone => {
             needrestart::ensure_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?;
@@ -92,28 +106,14 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         Step::PublishController(relation, bag) => tools.relation_set_app_mirrored(relation, bag),
         Step::PublishPeerUnit(relation, bag) => tools.relation_set_unit(relation, bag),
         Step::StartWaking => {
-            timer::ensure_set(machine, &waking(Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN)))?;
+            let wake = Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN);
+            timer::ensure_set(machine, &wake.name, &wake.command, &RHYTHM)?;
         }
         Step::StopWaking => {
             timer::ensure_ended(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name)?;
         }
     }
     Ok(())
-}
-
-/// Installs. A source of the operator's that does not work is told in the status; the distribution's archive has to work.
-fn install(machine: &Machine, memory: &mut Memory, source: &Source) -> Result<(), Error> {
-    let installed =
-        packages::ensure_installed_from(machine, source, &names::PACKAGES, &names::PACKAGED_SERVICES).map(drop);
-    match installed {
-        Err(error) if *source != Source::Archive => {
-            let option = names::OPTION_SOURCE;
-            tracing::warn!("could not install from the source of option {option}: {}", charm::log::chain(&error));
-            memory.tried.install = Some(error.reason());
-            Ok(())
-        }
-        other => Ok(other?),
-    }
 }
 
 /// slurmctld says that it is ready before it serves; the rest is a matter of moments.
@@ -137,15 +137,4 @@ fn start(machine: &Machine) -> Result<(), Error> {
         std::thread::sleep(PAUSE);
     }
     Ok(())
-}
-
-fn waking(wake: Wake) -> TransientTimer {
-    TransientTimer {
-        name: wake.name,
-        description: "Calls a charm that waits for something".to_owned(),
-        first: Wake::FIRST.to_vec(),
-        repeat: Wake::REPEAT,
-        limit: Wake::PATIENCE,
-        command: wake.command,
-    }
 }

@@ -1,6 +1,7 @@
 //! Whole dispatches of a controller, on a made-up model and a made-up machine: wiring, order of writes, and what a failure leaves.
 
 mod actions;
+mod archives;
 mod crash;
 mod hostile;
 mod losses;

@@ -5,7 +5,6 @@ use slurm_ops::CommandError;
 use slurm_ops::files::FileError;
 use slurm_ops::hostname::HostNameError;
 use slurm_ops::keys::KeyError;
-use slurm_ops::packages::PackageError;
 use slurm_ops::systemd::DropInError;
 
 /// A failure of Juju or of the machine. The hook fails with it, and Juju runs it again.
@@ -23,8 +22,6 @@ pub enum Error {
     HostName(#[from] HostNameError),
     #[error(transparent)]
     DropIn(#[from] DropInError),
-    #[error(transparent)]
-    Package(#[from] PackageError),
     #[error("the kernel gave no random bytes: {0}")]
     Random(getrandom::Error),
     #[error("the secret {label} cannot be read, and no key is left on this machine")]

@@ -1,6 +1,8 @@
 //! Every name this charm shares with something outside: its own metadata, the machine's files and units, Juju's labels.
 //! A test compares the first group with `charmcraft.yaml`.
 
+use slurm_ops::packages::Selection;
+
 /// Compute applications, one relation per partition.
 pub const ENDPOINT_SLURMD: &str = "slurmd";
 /// The other units of this application.
@@ -30,12 +32,17 @@ pub const EVENT_LOOK_AGAIN: &str = "look-again";
 /// The event that systemd sends when slurmctld has failed.
 pub const EVENT_DAEMON_FAILED: &str = "daemon-failed";
 
-/// What is installed. The first one's version is the workload's version.
-pub const PACKAGES: [&str; 4] = ["slurmctld", "slurm-client", "slurm-wlm-basic-plugins", "slurm-wlm-jwt-plugin"];
+/// What is installed.
+pub const PACKAGES: Selection = Selection {
+    required: &["slurmctld", "slurm-client"],
+    optional: &["slurm-wlm-basic-plugins", "slurm-wlm-jwt-plugin"],
+    plugin: "auth_slurm.so",
+    services: &[SERVICE, "munge.service"],
+};
+/// The plugin that takes tokens of users. A cluster works without.
+pub const TOKEN_PLUGIN: &str = "auth_jwt.so";
 /// The unit that the package brings.
 pub const SERVICE: &str = "slurmctld.service";
-/// Services that the packages bring and that must not run before they are configured, or at all.
-pub const PACKAGED_SERVICES: [&str; 2] = [SERVICE, "munge.service"];
 /// The name of our drop-in for that unit, without its suffix.
 pub const DROP_IN: &str = "10-charm";
 /// The service that tells this charm when slurmctld has failed for good.

@@ -11,6 +11,7 @@ use charm::{AppName, Databag, RelationId, SecretId, UnitName};
 use slurm_conf::{ClusterName, HostName, NodeSet, Partition};
 use slurm_interface::SecretUri;
 use slurm_ops::journal::Stranger;
+use slurm_ops::packages::Obstacle;
 use std::collections::BTreeSet;
 
 pub use read::{Memory, observe};
@@ -121,8 +122,12 @@ pub struct Machine {
     pub host: HostName,
     /// In a container Slurm cannot use control groups.
     pub container: bool,
-    /// None unless all packages are installed, and their services can be started.
+    /// None unless there is a Slurm that can be used.
     pub version: Option<String>,
+    /// Why the one that is there cannot be.
+    pub unfit: Option<Obstacle>,
+    /// Slurm has the plugin for tokens of users.
+    pub takes_tokens: bool,
     /// The version that Juju has been told.
     pub reported_version: Option<String>,
     /// Upgrades leave the packages alone, and needrestart the daemon.
@@ -193,8 +198,9 @@ pub enum Daemon {
 /// What this dispatch has tried and what did not show an effect. Nothing is tried twice in one dispatch.
 #[derive(Debug, Clone, Default)]
 pub struct Tried {
-    /// Why packages of the operator's source could not be installed.
-    pub install: Option<String>,
+    /// Why nothing could be installed.
+    pub install: Option<Obstacle>,
+    pub hold: bool,
     pub start: bool,
     /// A configuration that slurmctld failed with was put back, so that a start may well succeed.
     pub restored: bool,

@@ -18,6 +18,7 @@ use crate::observe::{Daemon, Observed, Offer};
 use ::slurm_conf::SlurmConf;
 use charm::{Next, Plan};
 
+pub use foundation::is_in_use;
 pub use identity::{Obstacle, obstacle};
 pub use options::{BadOption, bad_options};
 pub use origin::{LineOrigin, origin};
@@ -65,7 +66,8 @@ pub fn plan(seen: &Observed) -> Plan<Step> {
         // A unit on its way out changes nothing: taking a controller out of a cluster comes with several controllers.
         _ if seen.leaving => (Vec::new(), Next::Settled),
         Role::Second => (Vec::new(), Next::Settled),
-        Role::Undecided => (foundation::install(seen), awaited_install(seen)),
+        Role::Undecided if foundation::awaits_packages(seen) => (foundation::install(seen), Next::LookAgain),
+        Role::Undecided => (foundation::install(seen), Next::Settled),
         Role::Controller => serve(seen),
     };
     Plan::keeping_timer(steps, next, seen.waking, Step::StartWaking, Step::StopWaking)
@@ -93,11 +95,6 @@ pub fn refused(seen: &Observed) -> Vec<(Change, String)> {
     changes.filter_map(told).collect()
 }
 
-/// A source of the operator's that did not work now may work later.
-fn awaited_install(seen: &Observed) -> Next {
-    if seen.tried.install.is_some() { Next::LookAgain } else { Next::Settled }
-}
-
 /// Says whether something may come without an event of Juju.
 fn awaited(seen: &Observed) -> Next {
     let machine = &seen.machine;
@@ -106,12 +103,11 @@ fn awaited(seen: &Observed) -> Next {
     // Juju may lose the event that an application has published something.
     let silent = seen.computes.iter().any(|compute| matches!(compute.offer, Offer::Nothing));
     let unsaved = !machine.partitions_saved && compose::first_partition(&machine.accepted).is_some();
-    let installs = machine.version.is_none() && seen.tried.install.is_some();
     // A file system comes and goes without Juju.
     let store = obstacle(seen).is_some_and(|obstacle| !matches!(obstacle, Obstacle::Foreign(_)));
     let ready = machine.version.is_some() && configure::can_start(seen) && !options::holds_back(seen);
     let working = ready && (!answering || !proven || unsaved || silent || share::grant_due(seen));
-    if working || store || installs { Next::LookAgain } else { Next::Settled }
+    if working || store || foundation::awaits_packages(seen) { Next::LookAgain } else { Next::Settled }
 }
 
 #[cfg(test)]

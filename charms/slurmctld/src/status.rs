@@ -6,6 +6,7 @@ use crate::observe::{Daemon, Observed, Offer};
 use crate::plan::{self, BadOption, Obstacle, Role, Step};
 use charm::Status;
 use slurm_ops::journal::Cause;
+use slurm_ops::packages::Obstacle as Packages;
 
 /// Says how this unit is.
 pub fn status(seen: &Observed) -> Status {
@@ -30,7 +31,6 @@ pub fn status(seen: &Observed) -> Status {
 /// Says what a slow step is doing.
 pub fn announce(step: &Step) -> Option<Status> {
     match step {
-        Step::InstallPackages(_) => Some(Status::maintenance("installing slurmctld")),
         Step::StartDaemon => Some(Status::maintenance("starting slurmctld")),
         _ => None,
     }
@@ -50,14 +50,26 @@ fn options(seen: &Observed) -> Vec<Status> {
     plan::bad_options(seen).into_iter().map(told).collect()
 }
 
+/// Why there is no Slurm to work with.
 fn installation(seen: &Observed) -> Vec<Status> {
-    match (&seen.machine.version, &seen.tried.install) {
-        (Some(_), _) => Vec::new(),
-        (None, Some(why)) => {
-            vec![Status::blocked(format!("option {}: installing failed: {why}", names::OPTION_SOURCE))]
-        }
-        (None, None) => vec![Status::maintenance("installing slurmctld")],
+    let option = names::OPTION_SOURCE;
+    if seen.machine.version.is_some() {
+        return Vec::new();
     }
+    let status = match (&seen.tried.install, &seen.machine.unfit) {
+        (Some(obstacle), _) if obstacle.is_passing() => Status::waiting(format!("for apt: {}", obstacle.told())),
+        (Some(Packages::Failed(why)), _) => match seen.options.source.trim() {
+            "" => Status::blocked(format!("installing slurmctld failed: {why}")),
+            _ => Status::blocked(format!("option {option}: installing failed: {why}")),
+        },
+        (Some(obstacle), _) => Status::blocked(obstacle.advice(option)),
+        (None, Some(unfit)) if plan::is_in_use(seen) => {
+            Status::blocked(format!("{}, and it runs: stop slurmctld, then set option {option}", unfit.told()))
+        }
+        (None, Some(unfit)) => Status::blocked(unfit.advice(option)),
+        (None, None) => Status::maintenance("installing slurmctld"),
+    };
+    vec![status]
 }
 
 /// What Slurm did not take.

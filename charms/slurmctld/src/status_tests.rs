@@ -248,8 +248,21 @@ fn packages_that_cannot_be_had_are_the_operators_to_mend() {
     let mut seen = Observed::fresh();
     assert_eq!(shown(&seen), "maintenance: installing slurmctld");
     seen.options.source = "ppa:a/b".to_owned();
-    seen.tried.install = Some("E: no such archive".to_owned());
-    assert_eq!(shown(&seen), "blocked: option slurm-source: installing failed: E: no such archive");
+    seen.tried.install = Some(Packages::Failed("no such archive".to_owned()));
+    assert_eq!(shown(&seen), "blocked: option slurm-source: installing failed: no such archive");
+    seen.options.source.clear();
+    assert_eq!(shown(&seen), "blocked: installing slurmctld failed: no such archive");
+    seen.tried.install = Some(Packages::Passing("Could not get lock".to_owned()));
+    assert_eq!(shown(&seen), "waiting: for apt: Could not get lock");
+    let way_out = "set option slurm-source, e.g. ppa:ubuntu-hpc/slurm-wlm-25.11";
+    let old = Packages::TooOld { package: "slurmctld".to_owned(), found: "23.11.4".to_owned() };
+    seen.tried.install = Some(old.clone());
+    assert_eq!(shown(&seen), format!("blocked: slurmctld 23.11.4 is too old, 24.11 is needed: {way_out}"));
+    seen.tried.install = None;
+    seen.machine.unfit = Some(old);
+    seen.machine.daemon = Daemon::Silent { reason: None };
+    let expected = "blocked: slurmctld 23.11.4 is too old, 24.11 is needed, and it runs: stop slurmctld, then set option slurm-source";
+    assert_eq!(shown(&seen), expected);
 }
 
 #[test]

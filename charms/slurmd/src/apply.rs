@@ -6,35 +6,37 @@ use crate::names;
 use crate::observe::{self, Launch, Memory};
 use crate::plan::Step;
 use charm::tools::Port;
-use charm::{Context, Tools, Wake};
-use slurm_conf::NodeName;
+use charm::{Context, Status, Tools, Wake};
+use slurm_conf::{Node, NodeName};
 use slurm_ops::files::Access;
+use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::{NodeLookup, ScontrolError};
 use slurm_ops::slurmd::SlurmdOptions;
-use slurm_ops::source::Source;
-use slurm_ops::timer::TransientTimer;
+use slurm_ops::timer::Rhythm;
 use slurm_ops::{Machine, files, keys, needrestart, packages, scontrol, slurmd, systemd, timer};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+const RHYTHM: Rhythm = Rhythm { first: &Wake::FIRST, repeat: Wake::REPEAT, limit: Wake::PATIENCE };
 
 /// Makes the change that `step` describes.
 pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memory, step: &Step) -> Result<(), Error> {
     let tried = &mut memory.tried;
     match step {
         Step::InstallPackages(source) => {
-            match packages::ensure_installed_from(machine, source, &names::PACKAGES, &names::PACKAGED_SERVICES) {
-                // The operator named the source, and can name another.
-                Err(error) if *source != Source::Archive => {
-                    tracing::warn!(
-                        "could not install from the source of option {}: {error}",
-                        names::OPTION_SLURM_SOURCE
-                    );
-                    tried.install = Some(error.reason());
-                }
-                other => drop(other?),
+            let mut shown = Ok(());
+            let begin = || shown = tools.status_set(&Status::maintenance("installing slurmd"));
+            if let Err(error) = packages::ensure_installed(machine, source, &names::PACKAGES, begin) {
+                tracing::warn!("could not {step}: {error}");
+                tried.install = Some(Obstacle::try_from(error)?);
             }
+            shown?;
         }
         Step::HoldPackages => {
-            packages::ensure_held(machine, &names::PACKAGES)?;
+            tried.hold = true;
+            if let Err(error) = packages::ensure_held(machine, &names::PACKAGES) {
+                tracing::warn!("could not {step}: {error}");
+                Obstacle::try_from(error)?;
+            }
         }
         Step::LeaveAlone => {
             needrestart::ensure_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?;
@@ -61,13 +63,23 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         Step::WriteOptions(launch) => {
             slurmd::ensure_options(machine, &options(launch))?;
         }
+        Step::TakeBackWish { refused, proven } => {
+            tried.taken_back = true;
+            tried.start = false;
+            // What is told first is told again if this is the end of it.
+            let note = format!("{}\n{}\n", refused.wish, one_line(&refused.reason));
+            remember(machine, names::REFUSED_CONFIG_FILE, &note)?;
+            remember(machine, names::NODE_CONFIG_FILE, &wish_text(proven))?;
+        }
+        Step::RememberWish(wish) => remember(machine, names::PROVEN_CONFIG_FILE, &wish_text(wish))?,
         Step::StartDaemon => {
             tried.start = true;
             systemd::enable(machine, names::SERVICE)?;
             // A unit that failed too often in a short time is else refused for a while.
             systemd::reset_failed(machine, names::SERVICE)?;
             // What systemd has lost sight of would keep the port, from its own attempts as well.
-            end_remnants(machine, systemd::state(machine, names::SERVICE)?.main_pid)?;
+            let watched = systemd::state(machine, names::SERVICE)?.main_pid;
+            tell_of(&slurmd::remnants::end(machine, names::SERVICE, watched)?);
             systemd::start_no_block(machine, names::SERVICE)?;
             await_registration(ctx, machine)?;
         }
@@ -94,7 +106,8 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         }
         Step::OpenPort => tools.open_port(Port::tcp(names::PORT)),
         Step::StartWaking => {
-            timer::ensure_set(machine, &waking(Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN)))?;
+            let wake = Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN);
+            timer::ensure_set(machine, &wake.name, &wake.command, &RHYTHM)?;
         }
         Step::StopWaking => {
             timer::ensure_ended(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name)?;
@@ -122,6 +135,15 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         }
     }
     Ok(())
+}
+
+/// Returns what the operator asked for as it is kept.
+pub fn wish_text(wish: &Node) -> String {
+    if wish.is_empty() { String::new() } else { format!("{wish}\n") }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Keeps a note for later dispatches of this charm.
@@ -204,38 +226,19 @@ fn restore(machine: &Machine, node: &NodeName, change: &Change) -> Result<(), Sc
 
 /// A node registers within a fraction of a second if its controller is there; waiting that long spares a later call.
 const PATIENCE: Duration = Duration::from_secs(3);
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// Waits a moment for a daemon just started to become known. That it does not is no failure: the next look tells.
 fn await_registration(ctx: &Context, machine: &Machine) -> Result<(), Error> {
-    if await_known(ctx, machine)? == "deactivating" {
-        // A slurmd that does not go when it is told to never will, and nobody else comes meanwhile.
-        end_remnants(machine, None)?;
-        await_known(ctx, machine)?;
-    }
+    let name = node_name(ctx);
+    let is_known = || matches!(scontrol::node(machine, &name), NodeLookup::Present(_));
+    tell_of(&slurmd::remnants::await_start(machine, names::SERVICE, PATIENCE, is_known)?);
     Ok(())
 }
 
-/// Returns what systemd says of the unit in the end.
-fn await_known(ctx: &Context, machine: &Machine) -> Result<String, Error> {
-    let end = Instant::now() + PATIENCE;
-    let name = node_name(ctx);
-    loop {
-        let state = systemd::state(machine, names::SERVICE)?;
-        let known = state.is_active() && matches!(scontrol::node(machine, &name), NodeLookup::Present(_));
-        if known || Instant::now() >= end {
-            return Ok(state.active);
-        }
-        std::thread::sleep(PAUSE);
-    }
-}
-
-fn end_remnants(machine: &Machine, spared: Option<u32>) -> Result<(), Error> {
-    let ended = slurmd::remnants::end(machine, names::SERVICE, spared)?;
+fn tell_of(ended: &[u32]) {
     if !ended.is_empty() {
         tracing::warn!("killed slurmd processes {ended:?}, which did not go or were left behind; jobs go on");
     }
-    Ok(())
 }
 
 fn node_name(ctx: &Context) -> NodeName {
@@ -244,15 +247,4 @@ fn node_name(ctx: &Context) -> NodeName {
 
 fn options(launch: &Launch) -> SlurmdOptions {
     SlurmdOptions { name: launch.node_name.clone(), conf: launch.conf.clone(), controllers: launch.controllers.clone() }
-}
-
-fn waking(wake: Wake) -> TransientTimer {
-    TransientTimer {
-        name: wake.name,
-        description: "Calls a charm that waits for something".to_owned(),
-        first: Wake::FIRST.to_vec(),
-        repeat: Wake::REPEAT,
-        limit: Wake::PATIENCE,
-        command: wake.command,
-    }
 }

@@ -3,10 +3,8 @@
 use charm::ToolError;
 use slurm_ops::CommandError;
 use slurm_ops::files::FileError;
-use slurm_ops::packages::PackageError;
 use slurm_ops::slurmd::DetectionError;
 use slurm_ops::systemd::DropInError;
-use slurm_ops::version::NoVersion;
 
 /// A failure of Juju or of the machine. The hook fails with it, and Juju runs it again.
 #[derive(Debug, thiserror::Error)]
@@ -19,10 +17,6 @@ pub enum Error {
     File(#[from] FileError),
     #[error(transparent)]
     DropIn(#[from] DropInError),
-    #[error(transparent)]
-    Package(#[from] PackageError),
-    #[error(transparent)]
-    Version(#[from] NoVersion),
     #[error(transparent)]
     Detection(#[from] DetectionError),
 }

@@ -54,10 +54,6 @@ impl Reconciler for Slurmd {
     fn status(seen: &Observed) -> Status {
         status::status(seen)
     }
-
-    fn announce(step: &Step) -> Option<Status> {
-        status::announce(step)
-    }
 }
 
 impl Charm for Slurmd {

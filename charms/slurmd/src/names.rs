@@ -1,6 +1,8 @@
 //! Every name this charm shares with something outside: its own metadata, the machine's files and units, Juju's labels.
 //! A test compares the first group with `charmcraft.yaml`.
 
+use slurm_ops::packages::Selection;
+
 /// The controllers of the cluster. One cluster per application.
 pub const ENDPOINT_SLURMCTLD: &str = "slurmctld";
 /// The other units of this application. Juju 4 lets go of a leaving unit early unless it has peers.
@@ -26,12 +28,15 @@ pub const EVENT_LOOK_AGAIN: &str = "look-again";
 /// would fail, which would send it again.
 pub const EVENT_DAEMON_FAILED: &str = "daemon-failed";
 
-/// What is installed. The first one's version is the workload's version.
-pub const PACKAGES: [&str; 3] = ["slurmd", "slurm-client", "slurm-wlm-basic-plugins"];
+/// What is installed.
+pub const PACKAGES: Selection = Selection {
+    required: &["slurmd", "slurm-client"],
+    optional: &["slurm-wlm-basic-plugins"],
+    plugin: "auth_slurm.so",
+    services: &[SERVICE, "munge.service"],
+};
 /// The unit that the package brings.
 pub const SERVICE: &str = "slurmd.service";
-/// Services that the packages bring and that must not run before they are configured, or at all.
-pub const PACKAGED_SERVICES: [&str; 2] = [SERVICE, "munge.service"];
 /// The name of our drop-in for that unit, without its suffix, and of our file for needrestart.
 pub const DROP_IN: &str = "10-charm";
 pub const NEEDRESTART: &str = "slurmd-charm";
@@ -48,6 +53,10 @@ pub const OPTIONS_FILE: &str = "/etc/default/slurmd";
 pub const STATE_DIRECTORY: &str = "/var/lib/slurmd-charm";
 /// What the operator wants of this node, as `node-config` was told.
 pub const NODE_CONFIG_FILE: &str = "/var/lib/slurmd-charm/node-config";
+/// The last of these that a node was registered with.
+pub const PROVEN_CONFIG_FILE: &str = "/var/lib/slurmd-charm/node-config.proven";
+/// The one that slurmd did not start with, and why.
+pub const REFUSED_CONFIG_FILE: &str = "/var/lib/slurmd-charm/node-config.refused";
 /// What slurmd found in this machine at its last start.
 pub const DETECTED_FILE: &str = "/var/lib/slurmd-charm/detected";
 /// What a node has to get back that is just being registered anew.

@@ -13,6 +13,7 @@ use slurm_conf::{ControllerAddress, Node, NodeName};
 use slurm_interface::ControllerData;
 use slurm_ops::SlurmVersion;
 use slurm_ops::journal::Cause;
+use slurm_ops::packages::Obstacle;
 
 pub use machine::now;
 pub use read::{Memory, observe};
@@ -26,6 +27,8 @@ pub struct Observed {
     pub leaving: bool,
     /// This dispatch was called because slurmd has failed for good.
     pub alarmed: bool,
+    /// This dispatch was called by the timer.
+    pub woken: bool,
     pub leader: bool,
     pub options: Options,
     pub controller: Option<Controller>,
@@ -71,6 +74,13 @@ pub enum Key {
     },
 }
 
+/// A wish of the operator's that slurmd did not start with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub wish: Node,
+    pub reason: String,
+}
+
 /// What slurmd is started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
@@ -82,8 +92,10 @@ pub struct Launch {
 /// What is on the machine.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    /// None unless all packages are installed.
+    /// None unless there is a Slurm that can be used.
     pub version: Option<SlurmVersion>,
+    /// Why the one that is there cannot be.
+    pub unfit: Option<Obstacle>,
     /// The version that Juju has been told.
     pub reported_version: Option<String>,
     /// Upgrades leave the packages alone.
@@ -105,6 +117,10 @@ pub struct Machine {
     pub detection_saved: bool,
     /// What the operator asked for, or why that cannot be read.
     pub wish: Result<Node, String>,
+    /// What the operator asked for when the node was last registered as wanted.
+    pub proven: Node,
+    /// What the operator asked for and slurmd did not start with.
+    pub refused: Option<Refused>,
     /// What the next start of slurmd will use.
     pub written: Option<Launch>,
     pub daemon: Daemon,
@@ -200,8 +216,11 @@ pub enum Occupancy {
 /// What this dispatch has tried and what did not show an effect. Nothing is tried twice in one dispatch.
 #[derive(Debug, Clone, Default)]
 pub struct Tried {
-    /// Why nothing could be installed from the operator's source.
-    pub install: Option<String>,
+    /// Why nothing could be installed.
+    pub install: Option<Obstacle>,
+    pub hold: bool,
+    /// A description that slurmd did not start with was taken back, so that a start may well succeed.
+    pub taken_back: bool,
     pub start: bool,
     pub restart: bool,
     pub reload: bool,

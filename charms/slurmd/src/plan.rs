@@ -9,11 +9,12 @@ mod step;
 
 use crate::change::Change;
 use crate::names;
-use crate::observe::{Controller, Daemon, Key, Launch, Observed, Offer, Registration};
+use crate::observe::{Controller, Daemon, Key, Launch, Observed, Offer, Refused, Registration};
 use charm::{Databag, Next, Plan, Wake};
 use slurm_interface::{ComputeData, ControllerData};
 use slurm_ops::SlurmVersion;
 use slurm_ops::journal::Cause;
+use slurm_ops::packages::Obstacle;
 
 pub(crate) use hardware::lost;
 pub(crate) use launch::described;
@@ -49,17 +50,19 @@ pub fn plan(seen: &Observed) -> Plan<Step> {
             Some(controller) => join(seen, controller),
         }
     };
+    // A hook that happens to come in between knows nothing of what the timer waits for. Only a unit that leaves takes it along.
+    let next = if seen.waking && !seen.woken && !seen.leaving { Next::LookAgain } else { next };
     Plan::keeping_timer(steps, next, seen.waking, Step::StartWaking, Step::StopWaking)
 }
 
 fn install(seen: &Observed) -> Vec<Step> {
     let machine = &seen.machine;
     let Some(version) = machine.version.map(|version| version.to_string()) else {
-        let source = seen.options.source.as_ref().ok().filter(|_| seen.tried.install.is_none());
+        let source = seen.options.source.as_ref().ok().filter(|_| seen.tried.install.is_none() && !is_in_use(seen));
         return source.map(|source| Step::InstallPackages(source.clone())).into_iter().collect();
     };
     let mut steps = Vec::new();
-    if !machine.held {
+    if !machine.held && !seen.tried.hold {
         steps.push(Step::HoldPackages);
     }
     if !machine.left_alone {
@@ -71,9 +74,18 @@ fn install(seen: &Observed) -> Vec<Step> {
     steps
 }
 
-/// A source that does not answer may do so later; one that cannot be used has to be mended first, and Juju tells when it was.
+/// Says whether the Slurm on this machine runs, although it is too old. Somebody may have jobs on it.
+pub(crate) fn is_in_use(seen: &Observed) -> bool {
+    let runs = matches!(seen.machine.daemon, Daemon::Running { .. } | Daemon::Starting { with: Some(_) });
+    runs && matches!(seen.machine.unfit, Some(Obstacle::TooOld { .. }))
+}
+
+/// An apt that is busy, or a source that does not answer, may do so later. An archive that does not have what is needed has to be replaced
+/// by another one, and Juju tells when it was.
 fn awaited_packages(seen: &Observed) -> Next {
-    if seen.tried.install.is_some() { Next::LookAgain } else { Next::Settled }
+    let later = seen.tried.install.as_ref().is_some_and(Obstacle::is_worth_another_look);
+    let free = seen.machine.version.is_some() && !seen.machine.held;
+    if later || free { Next::LookAgain } else { Next::Settled }
 }
 
 fn join(seen: &Observed, controller: &Controller) -> (Vec<Step>, Next) {
@@ -83,11 +95,11 @@ fn join(seen: &Observed, controller: &Controller) -> (Vec<Step>, Next) {
     if !steps.is_empty() {
         return (steps, Next::LookAgain);
     }
-    let Offer::Data(data) = &controller.offer else { return (Vec::new(), awaited(seen, controller)) };
     if seen.machine.version.is_none() {
         return (Vec::new(), awaited_packages(seen));
     }
-    for stage in [prepare, run, change, settle] {
+    let Offer::Data(data) = &controller.offer else { return (Vec::new(), awaited(seen, controller)) };
+    for stage in [retreat, prepare, run, change, settle] {
         let steps = stage(seen, data);
         if !steps.is_empty() {
             return (steps, Next::LookAgain);
@@ -103,7 +115,9 @@ fn publish(seen: &Observed, controller: &Controller) -> Option<Step> {
 
 /// Returns what the controllers have not been told yet.
 fn missing(seen: &Observed, controller: &Controller) -> Option<Databag> {
-    let partition = seen.options.partition.as_ref().ok().filter(|_| seen.leader)?;
+    // Without a Slurm of its own the leader cannot tell whether it makes sense.
+    let able = seen.leader && seen.machine.version.is_some();
+    let partition = seen.options.partition.as_ref().ok().filter(|_| able)?;
     let wanted = ComputeData::new(partition.clone()).encode();
     let missing: Databag =
         wanted.into_iter().filter(|(key, value)| controller.published.get(key) != Some(value)).collect();
@@ -115,7 +129,20 @@ fn missing(seen: &Observed, controller: &Controller) -> Option<Databag> {
 pub(crate) fn depends_on_verdict(seen: &Observed) -> bool {
     let Ok(partition) = &seen.options.partition else { return false };
     let news = seen.controller.as_ref().is_some_and(|controller| missing(seen, controller).is_some());
-    seen.machine.version.is_some() && (news || partition.unknown().next().is_some())
+    news || (seen.machine.version.is_some() && partition.unknown().next().is_some())
+}
+
+/// A description that slurmd does not start with must not keep the node away. What the operator asked for before comes back.
+fn retreat(seen: &Observed, _: &ControllerData) -> Vec<Step> {
+    let machine = &seen.machine;
+    let Some(complaint) = machine.complaint.as_ref().filter(|_| launch::is_illegible(seen)) else { return Vec::new() };
+    match &machine.wish {
+        Ok(wish) if *wish != machine.proven => {
+            let refused = Refused { wish: wish.clone(), reason: complaint.clone() };
+            vec![Step::TakeBackWish { refused, proven: machine.proven.clone() }]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Every file slurmd reads.
@@ -149,7 +176,9 @@ fn run(seen: &Observed, data: &ControllerData) -> Vec<Step> {
     }
     match &seen.machine.daemon {
         // Whoever calls because slurmd fails would else be called by its next failure.
-        Daemon::Stopped | Daemon::Failing { .. } if !seen.tried.start && !seen.alarmed => vec![Step::StartDaemon],
+        Daemon::Stopped | Daemon::Failing { .. } if !seen.tried.start && (!seen.alarmed || seen.tried.taken_back) => {
+            vec![Step::StartDaemon]
+        }
         Daemon::Starting { with } | Daemon::Running { with }
             if !seen.tried.restart && spares_jobs(seen) && is_lost(seen, with.as_ref(), data) =>
         {
@@ -255,6 +284,13 @@ fn settle(seen: &Observed, _: &ControllerData) -> Vec<Step> {
         steps.push(Step::RememberDetection { invocation: machine.invocation.clone(), known, found });
     }
     if let Registration::Present(record) = &machine.registration {
+        if let Ok(wish) = &machine.wish
+            && *wish != machine.proven
+            && !record.has("INVALID_REG")
+            && registration::phase(seen) == Phase::Settled
+        {
+            steps.push(Step::RememberWish(wish.clone()));
+        }
         // A comment of the administrator stays, and shows that the node has been saved.
         if record.comment.is_empty() && !seen.tried.mark {
             steps.push(Step::MarkJoined);
@@ -274,6 +310,9 @@ fn awaited(seen: &Observed, controller: &Controller) -> Next {
     }
     if seen.machine.marked_recently {
         // slurmctld takes seconds until it has saved the node. One that crashes before then forgets it, and a later look finds out.
+        return Next::LookAgain;
+    }
+    if awaited_packages(seen) == Next::LookAgain {
         return Next::LookAgain;
     }
     let joined = match &seen.machine.registration {

@@ -2,12 +2,15 @@
 
 use crate::change;
 use crate::names;
-use crate::observe::{Controller, Daemon, Key, Observed, Occupancy, Offer, Record, Registration};
-use crate::plan::{self, Phase, Step};
+use crate::observe::{Controller, Daemon, Key, Observed, Occupancy, Offer, Record, Refused, Registration};
+use crate::plan::{self, Phase};
 use charm::Status;
 use charm::tools::Unreadable;
+use slurm_conf::Node;
 use slurm_interface::ControllerData;
 use slurm_ops::journal::Cause;
+use slurm_ops::packages::Obstacle;
+use slurm_ops::source::Source;
 
 /// Says how this unit is.
 pub fn status(seen: &Observed) -> Status {
@@ -29,10 +32,7 @@ pub fn status(seen: &Observed) -> Status {
         conditions.push(Status::blocked(format!("KillMode={mode} of slurmd kills jobs: see {file}")));
     }
     if seen.machine.version.is_none() {
-        conditions.push(match &seen.tried.install {
-            Some(why) => Status::blocked(format!("option {}: {why}", names::OPTION_SLURM_SOURCE)),
-            None => Status::maintenance("installing slurmd"),
-        });
+        conditions.push(installation(seen));
     }
     conditions.push(match &seen.controller {
         None => {
@@ -44,11 +44,21 @@ pub fn status(seen: &Observed) -> Status {
     Status::worst(conditions).unwrap_or_else(|| Status::active(""))
 }
 
-/// Says what a slow step is doing.
-pub fn announce(step: &Step) -> Option<Status> {
-    match step {
-        Step::InstallPackages(_) => Some(Status::maintenance("installing slurmd")),
-        _ => None,
+/// Why there is no Slurm to work with.
+fn installation(seen: &Observed) -> Status {
+    let option = names::OPTION_SLURM_SOURCE;
+    match (&seen.tried.install, &seen.machine.unfit) {
+        (Some(obstacle), _) if obstacle.is_passing() => Status::waiting(format!("for apt: {}", obstacle.told())),
+        (Some(Obstacle::Failed(why)), _) => match &seen.options.source {
+            Ok(Source::Archive) => Status::blocked(format!("installing slurmd failed: {why}")),
+            _ => Status::blocked(format!("option {option}: {why}")),
+        },
+        (Some(obstacle), _) => Status::blocked(obstacle.advice(option)),
+        (None, Some(unfit)) if plan::is_in_use(seen) => {
+            Status::blocked(format!("{}, and it runs: stop slurmd, then set option {option}", unfit.told()))
+        }
+        (None, Some(unfit)) => Status::blocked(unfit.advice(option)),
+        (None, None) => Status::maintenance("installing slurmd"),
     }
 }
 
@@ -121,7 +131,9 @@ fn node(seen: &Observed, record: &Record) -> Status {
         "" => String::new(),
         reason => format!(": {reason}"),
     };
-    let pending = pending(seen).map(|what| format!("; {what}")).unwrap_or_default();
+    let refused = seen.machine.refused.as_ref();
+    let refused = refused.map(|refused| format!("node-config: {}", refusal(refused, &seen.machine.proven)));
+    let pending = pending(seen).or(refused).map(|what| format!("; {what}")).unwrap_or_default();
     if record.has("INVALID_REG")
         && let Some(lost) = plan::lost(seen)
     {
@@ -154,6 +166,15 @@ fn node(seen: &Observed, record: &Record) -> Status {
         }
         _ => Status::active(format!("{state}, partition {app}{pending}")),
     }
+}
+
+/// Says which keys slurmd did not start with: those that were asked for beyond what had worked before.
+pub fn refusal(refused: &Refused, proven: &Node) -> String {
+    let mut news = Node::new();
+    for (key, value) in refused.wish.options().filter(|(key, value)| proven.get(key) != Some(*value)) {
+        news.set(key, value).expect("invariant: it was a value before");
+    }
+    format!("slurmd does not start with {news}: {}", refused.reason)
 }
 
 /// Says what a change of the node's description waits for.
@@ -335,6 +356,28 @@ mod tests {
         let mut seen = Observed::joined();
         seen.machine.wish = Err("expected `Key=Value`".to_owned());
         assert!(shown(&seen).starts_with("blocked: /var/lib/slurmd-charm/node-config: expected `Key=Value`"));
+    }
+
+    #[test]
+    fn what_keeps_slurm_from_being_installed_is_told_with_the_way_out() {
+        let mut seen = Observed::fresh().related();
+        let way_out = "set option slurm-source, e.g. ppa:ubuntu-hpc/slurm-wlm-25.11";
+        let old = Obstacle::TooOld { package: "slurmd".to_owned(), found: "23.11.4".to_owned() };
+        seen.tried.install = Some(old.clone());
+        assert_eq!(shown(&seen), format!("blocked: slurmd 23.11.4 is too old, 24.11 is needed: {way_out}"));
+        seen.tried.install = Some(Obstacle::Unknown { package: "slurmd".to_owned() });
+        assert_eq!(shown(&seen), format!("blocked: apt knows no package slurmd: {way_out}"));
+        seen.tried.install = Some(Obstacle::Failed("no space left".to_owned()));
+        assert_eq!(shown(&seen), "blocked: installing slurmd failed: no space left");
+        seen = seen.with_options(&Given { slurm_source: "ppa:a/b", ..Given::default() });
+        assert_eq!(shown(&seen), "blocked: option slurm-source: no space left");
+        seen.tried.install = Some(Obstacle::Passing("Could not get lock".to_owned()));
+        assert_eq!(shown(&seen), "waiting: for apt: Could not get lock");
+        seen.tried.install = None;
+        seen.machine.unfit = Some(old);
+        seen.machine.daemon = Daemon::Running { with: None };
+        let expected = "blocked: slurmd 23.11.4 is too old, 24.11 is needed, and it runs: stop slurmd, then set option slurm-source";
+        assert_eq!(shown(&seen), expected);
     }
 
     #[test]

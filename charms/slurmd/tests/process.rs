@@ -12,6 +12,12 @@ const UNIT_SHOW: &str = "LoadState=not-found\nActiveState=inactive\nSubState=dea
 fn machine() -> FakeJuju {
     let mut juju = FakeJuju::new();
     juju.answers("systemctl", "*", "").answers("systemctl", "*show*", UNIT_SHOW);
+    juju.answers(
+        "apt-cache",
+        "*",
+        "slurmd:\n  Candidate: 23.11.4-1.2ubuntu5\nslurm-client:\n  Candidate: 23.11.4-1.2ubuntu5\n",
+    );
+    juju.answers("apt-get", "*", "");
     juju
 }
 
@@ -48,32 +54,31 @@ fn the_last_hooks_change_nothing_and_never_block() {
 }
 
 #[test]
-fn an_installation_that_fails_fails_the_hook_and_publishes_nothing() {
+fn an_archive_with_an_old_slurm_is_told_and_nothing_is_installed_or_published() {
     let mut juju = machine();
-    juju.fails("apt-get", "*", 100, "E: Unable to locate package slurmd")
-        .answers("relation-ids", "--format=json slurmctld", r#"["slurmctld:3"]"#)
+    juju.answers("relation-ids", "--format=json slurmctld", r#"["slurmctld:3"]"#)
         .answers("relation-list", "*", r#""slurmctld""#)
         .answers("relation-get", "*", "{}");
     let run = juju.dispatch(BINARY, "compute/0", "hooks/install", &[]);
-    assert_eq!(run.exit_code, Some(1), "{run:#?}");
-    run.called("status-set -- maintenance installing slurmd");
-    let errors = run.of("juju-log").into_iter().filter(|call| call.contains("-l ERROR")).collect::<Vec<_>>();
-    assert_eq!(errors.len(), 1, "{run:#?}");
-    assert!(errors[0].contains("compute/0 install: could not install slurmd slurm-client"), "{run:#?}");
-    assert!(errors[0].contains("Unable to locate package slurmd"), "{run:#?}");
-    run.never_called(&["relation-set", "application-version-set"]);
+    assert_eq!(run.exit_code, Some(0), "{run:#?}");
+    run.called("status-set -- blocked slurmd 23.11.4 is too old, 24.11 is needed: set option slurm-source, e.g. ppa:ubuntu-hpc/slurm-wlm-25.11");
+    assert!(!run.of("apt-get").iter().any(|call| call.contains(" install ")), "{run:#?}");
+    run.never_called(&["relation-set", "application-version-set", "apt-mark", "systemd-run"]);
 }
 
 #[test]
 fn a_broken_relation_is_not_asked_about() {
     let mut juju = machine();
-    juju.fails("apt-get", "*", 100, "E: no")
-        .answers("relation-ids", "--format=json slurmctld", r#"["slurmctld:3"]"#)
-        .fails("relation-get", "*", 2, r#"ERROR invalid value "slurmctld:3" for option -r: relation not found"#);
+    juju.answers("relation-ids", "--format=json slurmctld", r#"["slurmctld:3"]"#).fails(
+        "relation-get",
+        "*",
+        2,
+        r#"ERROR invalid value "slurmctld:3" for option -r: relation not found"#,
+    );
     let broken = [("JUJU_RELATION_ID", "slurmctld:3"), ("JUJU_REMOTE_APP", ""), ("JUJU_REMOTE_UNIT", "")];
     let run = juju.dispatch(BINARY, "compute/0", "hooks/slurmctld-relation-broken", &broken);
     run.never_called(&["relation-get", "relation-list", "secret-get"]);
-    assert_eq!(run.of("goal-state").len(), 1, "{run:#?}");
+    assert_eq!(run.of("goal-state").len(), 2, "once in each look: {run:#?}");
 }
 
 #[test]
@@ -141,8 +146,6 @@ fn scripts_for_the_python_charm_are_told_false_as_well() {
 
 #[test]
 fn the_alarm_of_systemd_is_an_event_of_its_own() {
-    let mut juju = machine();
-    juju.fails("apt-get", "*", 100, "E: no");
-    let run = juju.dispatch(BINARY, "compute/0", "hooks/daemon-failed", &[]);
+    let run = machine().dispatch(BINARY, "compute/0", "hooks/daemon-failed", &[]);
     assert!(!run.calls.iter().any(|call| call.contains("start")), "it starts nothing: {run:#?}");
 }

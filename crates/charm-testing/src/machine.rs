@@ -9,6 +9,7 @@ mod systemd;
 
 use crate::knife::Knife;
 use charm::UnitName;
+use packages::Archive;
 use slurm::Slurm;
 use slurm_ops::Machine;
 use slurm_ops::command::{CommandRunner, Ended};
@@ -40,6 +41,7 @@ struct State {
     units: BTreeMap<String, Unit>,
     next_pid: u32,
     slurm: Slurm,
+    archive: Archive,
     /// How many programs start before one fails.
     until_failure: Option<usize>,
 }
@@ -104,6 +106,21 @@ impl FakeMachine {
             unit.pid = None;
             unit.failed = true;
         }
+    }
+
+    /// Has the archive offer Slurm in another version than it does at first, such as `23.11.4-1.2ubuntu5`.
+    pub fn archive_offers(&self, version: &str) {
+        self.programs.state().archive.version = version.to_owned();
+    }
+
+    /// Takes a package out of the archive.
+    pub fn archive_lacks(&self, package: &str) {
+        self.programs.state().archive.missing.push(package.to_owned());
+    }
+
+    /// Has `apt-get` and `apt-mark` fail with these words, or work again.
+    pub fn apt_complains(&self, words: Option<&str>) {
+        self.programs.state().archive.complaint = words.map(str::to_owned);
     }
 
     /// Cuts the machine off from every controller, or reconnects it.
@@ -207,8 +224,9 @@ impl CommandRunner for Programs {
             state = self.state();
         }
         match program {
-            "apt-get" => Some(self.apt_get(&words)),
-            "apt-mark" => Some(self.apt_mark(&words)),
+            "apt-cache" => Some(self.apt_cache(&state, &words)),
+            "apt-get" => Some(self.apt_get(&state, &words)),
+            "apt-mark" => Some(self.apt_mark(&state, &words)),
             "systemctl" => Some(self.systemctl(&mut state, &words)),
             "systemd-run" => Some(self.systemd_run(&words)),
             "kill" => {
@@ -253,7 +271,7 @@ fn only_looks(program: &str, words: &[&str]) -> bool {
             let verb = words.iter().find(|word| !word.starts_with("--"));
             matches!(verb, Some(&("ping" | "show" | "version" | "listjobs")))
         }
-        "cat" | "test" | "journalctl" | "squeue" | "slurmd" => true,
+        "apt-cache" | "cat" | "test" | "journalctl" | "squeue" | "slurmd" => true,
         _ => false,
     }
 }

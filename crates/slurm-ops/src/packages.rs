@@ -3,50 +3,55 @@
 //! A package that brings a daemon also enables and starts it. slurmd without a configuration would then search for a controller
 //! for ever, and munged is of no use with `auth/slurm`. So before the installation such units are masked until the next boot, and
 //! afterwards disabled and unmasked. The mask doubles as a note: whoever finds one finishes what a killed process began.
+//!
+//! Archives split Slurm differently, and some have one that is too old. What an archive offers is asked for first, so that nothing is
+//! installed that could not be used. What stands in the way is told as an [`Obstacle`].
+
+mod apt;
+mod obstacle;
+
+pub(crate) use apt::DEADLINE;
+pub use obstacle::{Obstacle, PackageError};
 
 use crate::command::{Command, CommandError};
 use crate::files::{self, FileError};
 use crate::machine::Machine;
-use crate::source::{self, EnsureError, Source};
+use crate::source::{self, Source};
+use crate::version::SlurmVersion;
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-pub(crate) const INSTALL_DEADLINE: Duration = Duration::from_secs(20 * 60);
 const QUICK_DEADLINE: Duration = Duration::from_secs(60);
 
-/// Something about the packages of the machine that did not work.
-#[derive(Debug, thiserror::Error)]
-pub enum PackageError {
-    /// A command failed.
-    #[error(transparent)]
-    Command(#[from] CommandError),
-    /// dpkg's records could not be read.
-    #[error(transparent)]
-    File(#[from] FileError),
+/// What a daemon of Slurm needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Selection {
+    /// Without these nothing works. The first one's version is that of Slurm.
+    pub required: &'static [&'static str],
+    /// Parts of Slurm that are packages of their own in some archives, and in others not.
+    pub optional: &'static [&'static str],
+    /// The file of a plugin without which nothing works, whichever package brings it.
+    pub plugin: &'static str,
+    /// The services that come with them, or with what they depend on, and that have to be neither running nor enabled afterwards.
+    pub services: &'static [&'static str],
 }
 
-impl PackageError {
-    /// Returns what apt itself said last, without the command line: short enough for an operator who has to mend a source.
-    pub fn reason(&self) -> String {
-        match self {
-            Self::Command(CommandError::Failed { stderr, .. } | CommandError::TimedOut { stderr, .. }) => {
-                let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
-                let errors: Vec<&str> = lines.clone().filter_map(|line| line.strip_prefix("E: ")).collect();
-                errors.first().copied().or_else(|| lines.next_back()).unwrap_or("no output").to_owned()
-            }
-            other => other.to_string(),
-        }
+impl Selection {
+    fn names(&self) -> Vec<&'static str> {
+        self.required.iter().chain(self.optional).copied().collect()
     }
 }
 
-impl From<EnsureError> for PackageError {
-    fn from(error: EnsureError) -> Self {
-        match error {
-            EnsureError::Command(error) => Self::Command(error),
-            EnsureError::File(error) => Self::File(error),
-        }
-    }
+/// What is on the machine of a [`Selection`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Inventory {
+    /// The version of Slurm, if all that is needed is there.
+    pub version: Option<SlurmVersion>,
+    /// Why what is there will not do. Neither this nor a version: it is not, or not completely, installed.
+    pub unfit: Option<Obstacle>,
+    /// Upgrades leave alone whatever of it is there.
+    pub held: bool,
 }
 
 /// A package that is completely installed.
@@ -58,12 +63,47 @@ pub struct Installed {
     pub held: bool,
 }
 
-impl Installed {
-    /// Returns the version of the software: without Debian's epoch and revision.
-    pub fn upstream_version(&self) -> &str {
-        let version = self.version.split_once(':').map_or(self.version.as_str(), |(_, rest)| rest);
-        version.rsplit_once('-').map_or(version, |(upstream, _)| upstream)
+/// Looks what there is of a selection. Starts no process.
+pub fn inventory(machine: &Machine, selection: &Selection) -> Result<Inventory, FileError> {
+    let present = installed(machine, &selection.names())?;
+    let held = present.values().all(|package| package.held);
+    if selection.required.iter().any(|name| !present.contains_key(*name)) || is_unfinished(machine, selection.services)
+    {
+        return Ok(Inventory { held, ..Inventory::default() });
     }
+    let first = selection.required[0];
+    Ok(match usable(first, &present[first].version) {
+        Err(unfit) => Inventory { unfit: Some(unfit), held, version: None },
+        Ok(_) if !has_plugin(machine, selection.plugin) => {
+            Inventory { unfit: Some(Obstacle::Lacking { plugin: selection.plugin }), held, version: None }
+        }
+        Ok(version) => Inventory { version: Some(version), unfit: None, held },
+    })
+}
+
+/// Returns the version of Slurm in the version of a package, unless it is too old.
+fn usable(package: &str, version: &str) -> Result<SlurmVersion, Obstacle> {
+    match version.parse::<SlurmVersion>() {
+        Ok(version) if !version.is_too_old() => Ok(version),
+        Ok(version) => Err(Obstacle::TooOld { package: package.to_owned(), found: version.to_string() }),
+        Err(_) => Err(Obstacle::TooOld { package: package.to_owned(), found: version.to_owned() }),
+    }
+}
+
+/// Tells whether a plugin of Slurm is on the machine, wherever its packages put theirs. Starts no process.
+pub fn has_plugin(machine: &Machine, file: &str) -> bool {
+    let below = |directory: &str| {
+        let entries = fs::read_dir(machine.path(directory)).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<_>>()
+    };
+    // Debian has a directory for each architecture, and `slurm` is what Slurm itself calls its own.
+    let libraries =
+        below("/usr/lib").into_iter().map(|name| format!("/usr/lib/{name}")).filter(|path| path.contains("-linux-"));
+    ["/usr/lib".to_owned(), "/usr/lib64".to_owned()]
+        .into_iter()
+        .chain(libraries)
+        .flat_map(|library| [format!("{library}/slurm-wlm/{file}"), format!("{library}/slurm/{file}")])
+        .any(|path| machine.path(path).exists())
 }
 
 /// Reads from dpkg's own records which of `names` are completely installed. Starts no process.
@@ -83,11 +123,6 @@ pub fn installed(machine: &Machine, names: &[&str]) -> Result<BTreeMap<String, I
         read_status(&String::from_utf8_lossy(&entry), names, &mut found);
     }
     Ok(found)
-}
-
-/// Returns the version of one package. `None`: it is not completely installed.
-pub fn version(machine: &Machine, name: &str) -> Result<Option<Installed>, FileError> {
-    Ok(installed(machine, &[name])?.remove(name))
 }
 
 fn read_status(text: &str, names: &[&str], found: &mut BTreeMap<String, Installed>) {
@@ -111,75 +146,119 @@ fn read_status(text: &str, names: &[&str], found: &mut BTreeMap<String, Installe
     }
 }
 
-/// Makes sure that `packages` are installed, and tells whether that needed anything.
+/// Makes sure that a selection is installed, and tells whether that needed anything.
 ///
-/// `units` are the services that come with them (or with what they depend on) and that have to be neither running nor enabled
-/// afterwards. A unit that is on the machine already is not touched.
-pub fn ensure_installed(machine: &Machine, packages: &[&str], units: &[&str]) -> Result<bool, PackageError> {
-    ensure_installed_from(machine, &Source::Archive, packages, units)
-}
-
-/// Does what [`ensure_installed`] does, with packages from a source of the operator's. Where all of them are installed already, from
-/// wherever they came, nothing is done: another source takes nothing away and upgrades nothing.
-pub fn ensure_installed_from(
+/// Where all of it is installed already, from wherever it came, nothing is done: another source takes nothing away and upgrades
+/// nothing. Only what is too old to be of use is replaced. A unit that is on the machine already is not touched. `begin` is called
+/// before the part that takes long.
+pub fn ensure_installed(
     machine: &Machine,
     source: &Source,
-    packages: &[&str],
-    units: &[&str],
+    selection: &Selection,
+    begin: impl FnOnce(),
 ) -> Result<bool, PackageError> {
-    let present = installed(machine, packages)?;
-    let missing: Vec<&str> = packages.iter().copied().filter(|name| !present.contains_key(*name)).collect();
-    if missing.is_empty() {
-        return Ok(finish(machine, units)?);
+    let present = installed(machine, &selection.names())?;
+    let complete = selection.required.iter().all(|name| present.contains_key(*name));
+    let first = selection.required[0];
+    if complete && usable(first, &present[first].version).is_ok() {
+        let missing = is_unfinished(machine, selection.services) || !has_plugin(machine, selection.plugin);
+        if missing {
+            complete_installation(machine, selection, &present)?;
+        }
+        let finished = finish(machine, selection.services)?;
+        return fit(machine, selection).map(|()| finished);
     }
-    let new: Vec<&str> = units.iter().copied().filter(|unit| !unit_exists(machine, unit)).collect();
+    let packages = offered(machine, source, selection)?;
+    begin();
+    let new: Vec<&str> = selection.services.iter().copied().filter(|unit| !unit_exists(machine, unit)).collect();
     if !new.is_empty() {
-        systemctl(machine, &["--quiet", "--runtime", "mask", "--"]).args(new).run()?;
+        systemctl(machine, &["--quiet", "--runtime", "mask", "--"]).args(new.iter().copied()).run()?;
     }
+    if let Err(error) = apt::install(machine, &packages) {
+        // What has not come need not be kept from starting, either.
+        let absent: Vec<&str> = new.into_iter().filter(|unit| !unit_exists(machine, unit)).collect();
+        finish(machine, &absent)?;
+        return Err(error.into());
+    }
+    finish(machine, selection.services)?;
+    fit(machine, selection).map(|()| true)
+}
+
+/// Fails with what is wrong with what was just installed.
+fn fit(machine: &Machine, selection: &Selection) -> Result<(), PackageError> {
+    match inventory(machine, selection)? {
+        Inventory { unfit: Some(unfit), .. } => Err(PackageError::Obstacle(unfit)),
+        Inventory { version: Some(_), .. } => Ok(()),
+        _ => Err(PackageError::Obstacle(Obstacle::Failed("apt is content, and nothing is installed".to_owned()))),
+    }
+}
+
+/// Returns the packages to ask for, once it is known that Slurm in them is new enough. Nothing of it is installed for that.
+fn offered(machine: &Machine, source: &Source, selection: &Selection) -> Result<Vec<&'static str>, PackageError> {
     // A source that the operator has taken back must not stand in the way.
     if !matches!(source, Source::Deb822(_)) {
         files::remove(machine, source::FILE)?;
     }
-    if *source != Source::Archive {
-        source::ensure_known(machine, source, || apt_get(machine))?;
-        // Always: a process killed after the source was named and before its lists were there would else install from elsewhere.
-        // A source that cannot be fetched is only a warning to apt, and the packages would come from elsewhere.
-        apt_get(machine).arg("--option=APT::Update::Error-Mode=any").arg("update").run()?;
+    if *source == Source::Archive {
+        if let Ok(packages) = choose(machine, selection)? {
+            return Ok(packages);
+        }
+        // The lists at hand may be old, or none at all. What cannot be fetched matters only if it is missed.
+        let fetched = apt::update(machine);
+        return match (choose(machine, selection)?, fetched) {
+            (Ok(packages), _) => Ok(packages),
+            (Err(_), Err(error)) => Err(error.into()),
+            (Err(obstacle), Ok(())) => Err(PackageError::Obstacle(obstacle)),
+        };
     }
-    install(machine, &missing)?;
-    finish(machine, units)?;
-    Ok(true)
+    source::ensure_known(machine, source, || apt::get(machine))?;
+    // Always: a process killed after the source was named and before its lists were there would else install from elsewhere.
+    apt::update(machine)?;
+    choose(machine, selection)?.map_err(PackageError::Obstacle)
 }
 
-/// Has upgrades leave `packages` alone, and tells whether any was not held before.
-pub fn ensure_held(machine: &Machine, packages: &[&str]) -> Result<bool, PackageError> {
-    let present = installed(machine, packages)?;
-    let free: Vec<&str> =
-        packages.iter().copied().filter(|name| present.get(*name).is_some_and(|package| !package.held)).collect();
+/// Chooses what to install of what apt knows: all that is required, and those optional parts that belong to the same Slurm.
+fn choose(machine: &Machine, selection: &Selection) -> Result<Result<Vec<&'static str>, Obstacle>, CommandError> {
+    let candidates = apt::candidates(machine, &selection.names())?;
+    if let Some(package) = selection.required.iter().find(|name| !candidates.contains_key(**name)) {
+        return Ok(Err(Obstacle::Unknown { package: (*package).to_owned() }));
+    }
+    let first = selection.required[0];
+    let version = &candidates[first];
+    if let Err(obstacle) = usable(first, version) {
+        return Ok(Err(obstacle));
+    }
+    let optional = selection.optional.iter().filter(|name| candidates.get(**name) == Some(version));
+    Ok(Ok(selection.required.iter().chain(optional).copied().collect()))
+}
+
+/// Installs what a killed process may have left out, or what somebody has removed. The rest works without, or says so itself.
+fn complete_installation(
+    machine: &Machine,
+    selection: &Selection,
+    present: &BTreeMap<String, Installed>,
+) -> Result<(), CommandError> {
+    let candidates = apt::candidates(machine, selection.optional)?;
+    let version = &present[selection.required[0]].version;
+    let belongs = |name: &&&str| !present.contains_key(**name) && candidates.get(**name) == Some(version);
+    let missing: Vec<&str> = selection.optional.iter().filter(belongs).copied().collect();
+    if !missing.is_empty()
+        && let Err(error) = apt::install(machine, &missing)
+    {
+        tracing::warn!("could not install {}: {error}", missing.join(" "));
+    }
+    Ok(())
+}
+
+/// Has upgrades leave a selection alone, and tells whether anything of it was not held before.
+pub fn ensure_held(machine: &Machine, selection: &Selection) -> Result<bool, PackageError> {
+    let present = installed(machine, &selection.names())?;
+    let free: Vec<&str> = present.iter().filter(|(_, package)| !package.held).map(|(name, _)| name.as_str()).collect();
     if free.is_empty() {
         return Ok(false);
     }
     machine.command("apt-mark").arg("hold").args(free).deadline(QUICK_DEADLINE).run()?;
     Ok(true)
-}
-
-/// Installs with the package lists at hand; fetches new lists only if that does not work.
-fn install(machine: &Machine, packages: &[&str]) -> Result<(), CommandError> {
-    let install = || {
-        // A held package of ours may be among what is asked for again after an interruption.
-        apt_get(machine)
-            .args(["install", "--no-install-recommends", "--allow-change-held-packages"])
-            .args(packages.iter().copied())
-            .run()
-    };
-    let Err(first) = install() else { return Ok(()) };
-    tracing::debug!("{first}; trying again after a repair and an update");
-    if matches!(&first, CommandError::Failed { stderr, .. } if stderr.contains("dpkg --configure -a")) {
-        let configure = machine.command("dpkg").args(["--force-confdef", "--force-confold", "--configure", "-a"]);
-        quiet(configure).deadline(INSTALL_DEADLINE).run()?;
-    }
-    apt_get(machine).arg("update").run()?;
-    install().map(drop)
 }
 
 /// Disables and unmasks what was masked for the installation. Tells whether there was anything to do.
@@ -199,7 +278,7 @@ fn finish(machine: &Machine, units: &[&str]) -> Result<bool, CommandError> {
 
 /// Tells whether an installation was cut short before `units` were unmasked: they cannot be started until [`ensure_installed`] is
 /// called again. Starts no process.
-pub fn is_unfinished(machine: &Machine, units: &[&str]) -> bool {
+fn is_unfinished(machine: &Machine, units: &[&str]) -> bool {
     units.iter().any(|unit| is_masked(machine, unit))
 }
 
@@ -216,21 +295,4 @@ fn unit_exists(machine: &Machine, unit: &str) -> bool {
 
 fn systemctl(machine: &Machine, arguments: &[&str]) -> Command {
     machine.command("systemctl").arg("--no-ask-password").args(arguments.iter().copied()).deadline(QUICK_DEADLINE)
-}
-
-fn apt_get(machine: &Machine) -> Command {
-    let command = machine.command("apt-get").args([
-        "--quiet",
-        "--assume-yes",
-        // Another package run on the machine is waited for instead of failing at once.
-        "--option=DPkg::Lock::Timeout=300",
-        "--option=Dpkg::Options::=--force-confdef",
-        "--option=Dpkg::Options::=--force-confold",
-    ]);
-    quiet(command).deadline(INSTALL_DEADLINE)
-}
-
-/// Keeps maintainer scripts from asking, and needrestart from restarting daemons that have jobs.
-fn quiet(command: Command) -> Command {
-    command.env("DEBIAN_FRONTEND", "noninteractive").env("NEEDRESTART_SUSPEND", "1")
 }

@@ -20,6 +20,9 @@ use std::str::FromStr;
 /// Where a deb822 source is kept.
 pub const FILE: &str = "/etc/apt/sources.list.d/slurm-charm.sources";
 
+/// A source with a Slurm that is new enough, for whoever has to name one.
+pub const EXAMPLE: &str = "ppa:ubuntu-hpc/slurm-wlm-25.11";
+
 /// Longer than any source with a key of a sane length.
 const LONGEST: usize = 64 * 1024;
 const KEY_BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
@@ -159,7 +162,7 @@ pub(crate) fn ensure_known(
         }
         Source::Ppa(name) => {
             let add = machine.command("add-apt-repository").args(["--yes", "--no-update", name]);
-            let add = add.env("DEBIAN_FRONTEND", "noninteractive").deadline(crate::packages::INSTALL_DEADLINE);
+            let add = add.env("DEBIAN_FRONTEND", "noninteractive").deadline(crate::packages::DEADLINE);
             if let Err(CommandError::Start { .. }) = add.run() {
                 apt_get().args(["install", "--no-install-recommends", "software-properties-common"]).run()?;
             }
@@ -193,6 +196,7 @@ mod tests {
     #[test]
     fn nothing_is_the_archive() {
         assert_eq!("".parse(), Ok(Source::Archive));
+        assert_eq!(EXAMPLE.parse(), Ok(Source::Ppa(EXAMPLE.to_owned())));
         assert_eq!(" \n".parse(), Ok(Source::Archive));
     }
 

@@ -8,6 +8,9 @@ use std::time::Duration;
 /// A start may wait for a daemon to say that it is ready; this is when we stop waiting, not when systemd does.
 const JOB_DEADLINE: Duration = Duration::from_secs(120);
 
+/// Where unit files and drop-ins of administrators are, and ours.
+const UNITS: &str = "/etc/systemd/system";
+
 /// What systemd says about a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UnitState {
@@ -182,13 +185,26 @@ pub fn daemon_reload(machine: &Machine) -> Result<(), CommandError> {
     job(machine, &["daemon-reload"])
 }
 
+fn drop_in(unit: &str, name: &str) -> String {
+    format!("{UNITS}/{unit}.d/{name}.conf")
+}
+
+/// Reads what [`ensure_drop_in`] wrote. `None`: there is none.
+pub fn read_drop_in(machine: &Machine, unit: &str, name: &str) -> Result<Option<String>, FileError> {
+    files::read_text(machine, drop_in(unit, name))
+}
+
+/// Reads what [`ensure_unit_file`] wrote. `None`: there is none.
+pub fn read_unit_file(machine: &Machine, unit: &str) -> Result<Option<String>, FileError> {
+    files::read_text(machine, format!("{UNITS}/{unit}"))
+}
+
 /// Writes `/etc/systemd/system/<unit>.d/<name>.conf` and has systemd read it, both only if it is different. Tells whether it was.
 ///
 /// A process killed between the two leaves [`UnitState::needs_daemon_reload`] set.
 pub fn ensure_drop_in(machine: &Machine, unit: &str, name: &str, text: &str) -> Result<bool, DropInError> {
-    let directory = format!("/etc/systemd/system/{unit}.d");
-    files::ensure_directory(machine, &directory, &Access::own(0o755))?;
-    let changed = files::replace(machine, format!("{directory}/{name}.conf"), text.as_bytes(), &Access::own(0o644))?;
+    files::ensure_directory(machine, format!("{UNITS}/{unit}.d"), &Access::own(0o755))?;
+    let changed = files::replace(machine, drop_in(unit, name), text.as_bytes(), &Access::own(0o644))?;
     if changed {
         daemon_reload(machine)?;
     }
@@ -198,8 +214,8 @@ pub fn ensure_drop_in(machine: &Machine, unit: &str, name: &str, text: &str) -> 
 /// Writes a unit file of our own, `/etc/systemd/system/<unit>`, and has systemd read it, both only if it is different. Tells whether
 /// it was.
 pub fn ensure_unit_file(machine: &Machine, unit: &str, text: &str) -> Result<bool, DropInError> {
-    files::ensure_directory(machine, "/etc/systemd/system", &Access::own(0o755))?;
-    let changed = files::replace(machine, format!("/etc/systemd/system/{unit}"), text.as_bytes(), &Access::own(0o644))?;
+    files::ensure_directory(machine, UNITS, &Access::own(0o755))?;
+    let changed = files::replace(machine, format!("{UNITS}/{unit}"), text.as_bytes(), &Access::own(0o644))?;
     if changed {
         daemon_reload(machine)?;
     }

@@ -5,21 +5,15 @@ use crate::machine::Machine;
 use crate::systemd;
 use std::time::Duration;
 
-/// A command that is called again and again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TransientTimer {
-    /// The name of the timer and of the service it starts, without suffix: `compute-0-look-again`.
-    pub name: String,
-    /// What it is for, for whoever lists timers.
-    pub description: String,
+/// When a timer calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rhythm<'a> {
     /// When it calls first, counted from its start.
-    pub first: Vec<Duration>,
+    pub first: &'a [Duration],
     /// The pause after each call once those are over.
     pub repeat: Duration,
     /// How long one call may take.
     pub limit: Duration,
-    /// What it runs.
-    pub command: Vec<String>,
 }
 
 /// Tells whether a timer is set. Costs no process: systemd keeps a file for each.
@@ -27,25 +21,31 @@ pub fn is_set(machine: &Machine, name: &str) -> bool {
     machine.path(format!("/run/systemd/transient/{name}.timer")).exists()
 }
 
-/// Sets a timer unless it is set, and tells whether it was not.
+/// Sets a timer that calls a command again and again, unless it is set, and tells whether it was not. `name` is that of the timer and of the
+/// service it starts, without suffix: `compute-0-look-again`.
 ///
 /// A call that fails is made up for by the next. systemd starts no service that still runs, so calls never pile up.
-pub fn ensure_set(machine: &Machine, timer: &TransientTimer) -> Result<bool, CommandError> {
-    if is_set(machine, &timer.name) {
+pub fn ensure_set(
+    machine: &Machine,
+    name: &str,
+    command: &[String],
+    rhythm: &Rhythm<'_>,
+) -> Result<bool, CommandError> {
+    if is_set(machine, name) {
         return Ok(false);
     }
     let command = machine
         .command("systemd-run")
-        .arg(format!("--unit={}", timer.name))
-        .arg(format!("--description={}", timer.description))
+        .arg(format!("--unit={name}"))
+        .arg("--description=Calls a charm that waits for something")
         .args(["--collect", "--quiet"])
-        .arg(format!("--property=RuntimeMaxSec={}", timer.limit.as_secs()))
+        .arg(format!("--property=RuntimeMaxSec={}", rhythm.limit.as_secs()))
         // systemd else gathers what is due within a minute.
         .arg("--timer-property=AccuracySec=100ms")
-        .args(timer.first.iter().map(|after| format!("--on-active={}", after.as_secs())))
-        .arg(format!("--on-unit-inactive={}", timer.repeat.as_secs()))
+        .args(rhythm.first.iter().map(|after| format!("--on-active={}", after.as_secs())))
+        .arg(format!("--on-unit-inactive={}", rhythm.repeat.as_secs()))
         .arg("--")
-        .args(timer.command.iter().cloned());
+        .args(command.iter().cloned());
     command.run().map(|_| true)
 }
 

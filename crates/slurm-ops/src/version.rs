@@ -27,6 +27,20 @@ pub struct NoVersion {
 }
 
 impl SlurmVersion {
+    /// The oldest Slurm that is tried out and works. `slurm.jwks` came with 24.05, the JSON that is asked for with 24.11; before 23.11 there
+    /// was no `auth/slurm` at all.
+    pub const OLDEST: Self = Self { year: 24, month: 11, patch: 0 };
+
+    /// Tells whether this Slurm lacks what is needed.
+    pub fn is_too_old(self) -> bool {
+        self < Self::OLDEST
+    }
+
+    /// Returns the release without the patch: `24.11`.
+    pub fn release(self) -> String {
+        format!("{}.{:02}", self.year, self.month)
+    }
+
     /// Tells whether a slurmd of this version is too new for a slurmctld of version `controller`: of a later release. Slurm lets
     /// a daemon talk to a newer controller, never to an older one; within a release any mix is fine.
     pub fn is_too_new_for(self, controller: Self) -> bool {
@@ -74,6 +88,20 @@ mod tests {
         for text in ["", "slurm", "x.y.z", "24", "99999999.1.1"] {
             assert!(text.parse::<SlurmVersion>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn whatever_lacks_something_is_too_old() {
+        for text in ["22.05.8-4+deb12u3", "23.11.4-1.2ubuntu5", "24.05.8"] {
+            assert!(version(text).is_too_old(), "{text}");
+        }
+        for text in ["24.11.0", "24.11.5-4", "25.11.2-1ubuntu2", "26.05.5-1"] {
+            assert!(!version(text).is_too_old(), "{text}");
+        }
+        assert_eq!(
+            (version("25.05.3").release().as_str(), SlurmVersion::OLDEST.release().as_str()),
+            ("25.05", "24.11")
+        );
     }
 
     #[test]

@@ -1,173 +1,15 @@
-//! Packages, units and slurmd's options on a machine of directories and small programs.
+//! Units and slurmd's options on a machine of directories and small programs.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 mod support;
 
 use slurm_conf::{Node, NodeName};
 use slurm_ops::slurmd::{self, SlurmdOptions};
-use slurm_ops::source::Source;
-use slurm_ops::timer::{self, TransientTimer};
-use slurm_ops::{packages, systemd};
-use std::time::Duration;
+use slurm_ops::systemd;
+use slurm_ops::timer::{self, Rhythm};
+use std::time::{Duration, Instant};
 use support::Sandbox;
-
-const STATUS: &str = "\
-Package: munge
-Status: install ok installed
-Version: 0.5.16-1.1
-
-Package: slurmctld
-Status: hold ok installed
-Priority: optional
-Description: controller
- Package: slurmd
-Version: 1:24.11.5-4+deb13u1
-
-Package: slurmd
-Status: install ok half-configured
-Version: 24.11.5-4+deb13u1
-";
-
-#[test]
-fn only_what_is_completely_installed_counts() {
-    let sandbox = Sandbox::new();
-    sandbox.file("/var/lib/dpkg/status", STATUS);
-    let found = packages::installed(&sandbox.machine(), &["slurmctld", "slurmd", "nothing"]).unwrap();
-    assert_eq!(found.keys().collect::<Vec<_>>(), ["slurmctld"]);
-    assert_eq!(found["slurmctld"].upstream_version(), "24.11.5");
-    assert!(found["slurmctld"].held);
-    assert!(sandbox.calls().is_empty(), "no process is needed to look");
-    let journal = "Package: slurmd\nStatus: install ok installed\nVersion: 24.11.5-4\n";
-    sandbox.file("/var/lib/dpkg/updates/0001", journal).file("/var/lib/dpkg/updates/tmp.i", "Package: slurmctld\n");
-    assert_eq!(packages::version(&sandbox.machine(), "slurmd").unwrap().unwrap().version, "24.11.5-4");
-}
-
-#[test]
-fn a_source_is_known_and_its_lists_are_fetched_before_anything_comes_from_it() {
-    let text = "Types: deb\nURIs: https://x.example/\nSuites: noble\nComponents: main\nSigned-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mDME\n -----END PGP PUBLIC KEY BLOCK-----\n";
-    let source: Source = text.parse().unwrap();
-    let sandbox = installing();
-    sandbox.file("/etc/apt/sources.list.d/keep", "");
-    assert!(packages::ensure_installed_from(&sandbox.machine(), &source, &["slurmd"], &[]).unwrap());
-    assert_eq!(verbs(&sandbox), ["apt-get update", "apt-get install slurmd"]);
-    assert_eq!(std::fs::read_to_string(sandbox.path("etc/apt/sources.list.d/slurm-charm.sources")).unwrap(), text);
-    // What is installed stays, wherever it came from.
-    let other: Source = "ppa:somebody/slurm".parse().unwrap();
-    assert!(!packages::ensure_installed_from(&sandbox.machine(), &other, &["slurmd"], &[]).unwrap());
-    assert_eq!(verbs(&sandbox).len(), 2);
-}
-
-#[test]
-fn a_source_that_is_taken_back_stands_in_nobodys_way_and_one_that_fails_says_why() {
-    let sandbox = installing();
-    sandbox.file("/etc/apt/sources.list.d/slurm-charm.sources", "Types: deb\n");
-    assert!(packages::ensure_installed_from(&sandbox.machine(), &Source::Archive, &["slurmd"], &[]).unwrap());
-    assert!(!sandbox.path("etc/apt/sources.list.d/slurm-charm.sources").exists());
-    let sandbox = installing();
-    sandbox.program("add-apt-repository", "").program(
-        "apt-get",
-        "printf 'W: slow\nE: The repository has no Release file.\nE: Sub-process failed\n' >&2; exit 100",
-    );
-    let source: Source = "ppa:somebody/slurm".parse().unwrap();
-    let error = packages::ensure_installed_from(&sandbox.machine(), &source, &["slurmd"], &[]).unwrap_err();
-    assert_eq!(error.reason(), "The repository has no Release file.");
-}
-
-#[test]
-fn a_ppa_is_added_with_ubuntus_own_program() {
-    let sandbox = installing();
-    sandbox.program("add-apt-repository", "");
-    let source: Source = "ppa:somebody/slurm".parse().unwrap();
-    assert!(packages::ensure_installed_from(&sandbox.machine(), &source, &["slurmd"], &[]).unwrap());
-    let added = "add-apt-repository ppa:somebody/slurm";
-    assert_eq!(verbs(&sandbox), [added, added, "apt-get update", "apt-get install slurmd"]);
-}
-
-#[test]
-fn a_machine_without_dpkg_has_no_packages() {
-    assert_eq!(packages::version(&Sandbox::new().machine(), "slurmd").unwrap(), None);
-}
-
-/// systemctl that masks and unmasks for real, apt-get that installs a unit.
-fn installing() -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.file("/var/lib/dpkg/status", "").file("/run/systemd/system/keep", "");
-    sandbox.program(
-        "systemctl",
-        "verb=none; units=; for word in \"$@\"; do case $word in mask|unmask|disable) verb=$word;; *.service) units=\"$units $word\";; esac; done
-         for unit in $units; do case $verb in
-           mask) ln -s /dev/null $ROOT/run/systemd/system/$unit;;
-           unmask) rm $ROOT/run/systemd/system/$unit;;
-         esac; done",
-    );
-    sandbox.program(
-        "apt-get",
-        "mkdir -p $ROOT/usr/lib/systemd/system; touch $ROOT/usr/lib/systemd/system/slurmd.service
-         printf 'Package: slurmd\\nStatus: install ok installed\\nVersion: 24.11.5-4\\n' > $ROOT/var/lib/dpkg/status",
-    );
-    sandbox
-}
-
-/// The calls without the options that are the same every time.
-fn verbs(sandbox: &Sandbox) -> Vec<String> {
-    let short = |call: String| call.split(' ').filter(|word| !word.starts_with("--")).collect::<Vec<_>>().join(" ");
-    sandbox.calls().into_iter().map(short).collect()
-}
-
-#[test]
-fn a_new_daemon_is_masked_before_and_disabled_after_its_installation() {
-    let sandbox = installing();
-    let units = ["slurmd.service", "munge.service"];
-    assert!(packages::ensure_installed(&sandbox.machine(), &["slurmd"], &units).unwrap());
-    let expected = [
-        "systemctl mask slurmd.service munge.service",
-        "apt-get install slurmd",
-        "systemctl disable slurmd.service",
-        "systemctl unmask slurmd.service munge.service",
-    ];
-    assert_eq!(verbs(&sandbox), expected);
-    assert!(!packages::ensure_installed(&sandbox.machine(), &["slurmd"], &units).unwrap());
-    assert_eq!(sandbox.calls().len(), expected.len(), "the second time starts nothing");
-}
-
-#[test]
-fn an_installation_that_was_killed_before_its_end_is_finished() {
-    let sandbox = installing();
-    sandbox.program("apt-get", "touch $ROOT/never");
-    sandbox.file("/var/lib/dpkg/status", "Package: slurmd\nStatus: install ok installed\nVersion: 24.11.5-4\n");
-    sandbox.file("/usr/lib/systemd/system/slurmd.service", "");
-    std::os::unix::fs::symlink("/dev/null", sandbox.path("/run/systemd/system/slurmd.service")).unwrap();
-    assert!(packages::ensure_installed(&sandbox.machine(), &["slurmd"], &["slurmd.service"]).unwrap());
-    assert_eq!(verbs(&sandbox), ["systemctl disable slurmd.service", "systemctl unmask slurmd.service"]);
-}
-
-#[test]
-fn a_unit_that_is_there_already_is_not_touched() {
-    let sandbox = installing();
-    sandbox.file("/usr/lib/systemd/system/slurmd.service", "");
-    assert!(packages::ensure_installed(&sandbox.machine(), &["slurmd"], &["slurmd.service"]).unwrap());
-    assert_eq!(verbs(&sandbox), ["apt-get install slurmd"]);
-}
-
-#[test]
-fn lists_are_fetched_and_dpkg_is_repaired_only_when_an_installation_fails() {
-    let sandbox = installing();
-    sandbox.program("dpkg", "touch $ROOT/repaired");
-    sandbox.program(
-        "apt-get",
-        "case \"$*\" in *update*) touch $ROOT/updated;; *) test -e $ROOT/updated || { echo \"E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem.\" >&2; exit 100; };; esac",
-    );
-    packages::ensure_installed(&sandbox.machine(), &["slurmd"], &[]).unwrap();
-    assert_eq!(verbs(&sandbox), ["apt-get install slurmd", "dpkg -a", "apt-get update", "apt-get install slurmd"]);
-}
-
-#[test]
-fn packages_are_held_once() {
-    let sandbox = Sandbox::new();
-    sandbox.file("/var/lib/dpkg/status", STATUS).program("apt-mark", "");
-    assert!(packages::ensure_held(&sandbox.machine(), &["munge", "slurmctld", "absent"]).unwrap());
-    assert!(!packages::ensure_held(&sandbox.machine(), &["slurmctld"]).unwrap());
-    assert_eq!(sandbox.calls(), ["apt-mark hold munge"]);
-}
 
 const SHOWN: &str = "\
 MainPID=412
@@ -263,29 +105,71 @@ fn slurmds_options_are_written_once_and_read_back() {
 
 #[test]
 fn a_transient_timer_is_set_once_bounded_and_ended() {
-    let timer = TransientTimer {
-        name: "compute-0-look-again".to_owned(),
-        description: "Calls again".to_owned(),
-        first: vec![Duration::from_secs(5), Duration::from_secs(15)],
+    let name = "compute-0-look-again";
+    let command = ["/usr/bin/juju-exec", "-u", "compute/0"].map(str::to_owned);
+    let rhythm = Rhythm {
+        first: &[Duration::from_secs(5), Duration::from_secs(15)],
         repeat: Duration::from_secs(60),
         limit: Duration::from_secs(600),
-        command: vec!["/usr/bin/juju-exec".to_owned(), "-u".to_owned(), "compute/0".to_owned()],
     };
     let sandbox = Sandbox::new();
     let file = "run/systemd/transient/compute-0-look-again.timer";
     sandbox.file("run/systemd/transient/other", "");
     sandbox.program("systemd-run", &format!("touch $ROOT/{file}")).program("systemctl", &format!("rm $ROOT/{file}"));
     let machine = sandbox.machine();
-    assert!(!timer::ensure_ended(&machine, &timer.name).unwrap());
-    assert!(timer::ensure_set(&machine, &timer).unwrap());
-    assert!(!timer::ensure_set(&machine, &timer).unwrap());
-    assert!(timer::is_set(&machine, &timer.name));
-    assert!(timer::ensure_ended(&machine, &timer.name).unwrap());
+    assert!(!timer::ensure_ended(&machine, name).unwrap());
+    assert!(timer::ensure_set(&machine, name, &command, &rhythm).unwrap());
+    assert!(!timer::ensure_set(&machine, name, &command, &rhythm).unwrap());
+    assert!(timer::is_set(&machine, name));
+    assert!(timer::ensure_ended(&machine, name).unwrap());
     let calls = sandbox.calls();
-    let expected = "systemd-run --unit=compute-0-look-again --description=Calls again --collect --quiet \
+    let expected = "systemd-run --unit=compute-0-look-again --description=Calls a charm that waits for something --collect --quiet \
                     --property=RuntimeMaxSec=600 --timer-property=AccuracySec=100ms --on-active=5 --on-active=15 \
                     --on-unit-inactive=60 -- /usr/bin/juju-exec -u compute/0";
     assert_eq!(calls[0], expected);
     assert!(calls[1].ends_with("stop -- compute-0-look-again.timer"), "{calls:?}");
     assert_eq!(calls.len(), 2);
+}
+
+/// A unit of slurmd with two processes of its own and one of a job, in a state that a program decides about.
+fn unit_in_state(state: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    for (pid, program) in [(41, "slurmd"), (42, "slurmd"), (43, "slurmstepd")] {
+        sandbox.file(&format!("/proc/{pid}/cgroup"), "0::/system.slice/slurmd.service\n");
+        std::os::unix::fs::symlink(format!("/usr/sbin/{program}"), sandbox.path(&format!("/proc/{pid}/exe"))).unwrap();
+    }
+    sandbox.program("systemctl", &format!("state={state}; echo LoadState=loaded; echo ActiveState=$state"));
+    sandbox.program("kill", "touch $ROOT/killed");
+    sandbox
+}
+
+const MOMENT: Duration = Duration::from_millis(30);
+
+#[test]
+fn a_slurmd_that_does_not_go_is_killed_after_a_moment_and_jobs_are_not() {
+    let sandbox = unit_in_state("$(test -e $ROOT/killed && echo active || echo deactivating)");
+    let began = Instant::now();
+    let ended = slurmd::remnants::await_start(&sandbox.machine(), "slurmd.service", MOMENT, || true).unwrap();
+    assert!(began.elapsed() >= MOMENT, "it is given its time");
+    assert_eq!(ended, [41, 42]);
+    let calls = sandbox.calls();
+    assert!(calls.contains(&"kill -KILL 41 42".to_owned()), "{calls:?}");
+    assert!(calls.last().unwrap().starts_with("systemctl"), "its successor is looked at: {calls:?}");
+}
+
+#[test]
+fn a_slurmd_that_looks_for_its_controllers_or_has_failed_is_left_alone() {
+    for state in ["activating", "active", "failed", "inactive"] {
+        let sandbox = unit_in_state(state);
+        let ended = slurmd::remnants::await_start(&sandbox.machine(), "slurmd.service", MOMENT, || false).unwrap();
+        assert!(ended.is_empty() && !sandbox.path("/killed").exists(), "{state}");
+    }
+}
+
+#[test]
+fn nobody_waits_longer_than_until_slurmd_is_known() {
+    let sandbox = unit_in_state("active");
+    let began = Instant::now();
+    slurmd::remnants::await_start(&sandbox.machine(), "slurmd.service", Duration::from_secs(60), || true).unwrap();
+    assert!(began.elapsed() < Duration::from_secs(30));
 }

@@ -9,6 +9,7 @@ use charm::{Context, Event};
 use slurm_conf::HostName;
 use slurm_ops::journal::Stranger;
 use slurm_ops::mounts::Mount;
+use slurm_ops::packages::Inventory;
 use slurm_ops::systemd::UnitState;
 use slurm_ops::{files, hostname, journal, keys, mounts, needrestart, packages, scontrol, sentinel, systemd};
 use std::time::{Duration, SystemTime};
@@ -28,26 +29,23 @@ pub(super) fn observe(ctx: &Context, machine: &slurm_ops::Machine, memory: &mut 
     };
     memory.daemon = Some((unit.clone(), daemon.clone()));
     let read_by_systemd = |text: Option<String>| text.filter(|_| !unit.needs_daemon_reload);
-    let installed = packages::installed(machine, &names::PACKAGES)?;
-    let complete = names::PACKAGES.iter().all(|name| installed.contains_key(*name))
-        && !packages::is_unfinished(machine, &names::PACKAGED_SERVICES);
+    let Inventory { version, unfit, held } = packages::inventory(machine, &names::PACKAGES)?;
     let (store, state) = state_directory(machine)?;
     Ok(Machine {
         container: hostname::container(machine)?.is_some(),
-        version: installed
-            .get(names::PACKAGES[0])
-            .filter(|_| complete)
-            .map(|package| package.upstream_version().to_owned()),
+        version: version.map(|version| version.to_string()),
+        unfit,
+        takes_tokens: packages::has_plugin(machine, names::TOKEN_PLUGIN),
         reported_version: files::read_text(machine, ctx.charm_dir.join(names::REPORTED_VERSION))?,
-        packages_held: installed.values().all(|package| package.held),
+        packages_held: held,
         left_alone: needrestart::is_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?,
         store,
         state,
         auth_key: keys::read_auth_keys(machine)?.is_some(),
         jwt_key: keys::read_jwt_key(machine)?.is_some(),
         // A drop-in that systemd has not read does not count.
-        drop_in: read_by_systemd(files::read_text(machine, drop_in_path())?),
-        failure_service: files::read_text(machine, format!("/etc/systemd/system/{}", names::FAILURE_SERVICE))?,
+        drop_in: read_by_systemd(systemd::read_drop_in(machine, names::SERVICE, names::DROP_IN)?),
+        failure_service: systemd::read_unit_file(machine, names::FAILURE_SERVICE)?,
         live: read_files(machine, "")?,
         accepted: read_files(machine, names::ACCEPTED)?,
         refusals: refusals(machine)?,
@@ -57,11 +55,6 @@ pub(super) fn observe(ctx: &Context, machine: &slurm_ops::Machine, memory: &mut 
         suffix: suffix(memory)?,
         host,
     })
-}
-
-/// Where our drop-in is.
-fn drop_in_path() -> String {
-    format!("/etc/systemd/system/{}.d/{}.conf", names::SERVICE, names::DROP_IN)
 }
 
 fn read_files(machine: &slurm_ops::Machine, suffix: &str) -> Result<Files, Error> {

@@ -2,8 +2,9 @@
 
 use super::{Step, identity, options};
 use crate::names;
-use crate::observe::{Observed, Secret, StateDirectory};
+use crate::observe::{Daemon, Observed, Secret, StateDirectory};
 use charm::Wake;
+use slurm_ops::packages::Obstacle;
 use slurm_ops::systemd;
 
 /// Packages, and what keeps upgrades from restarting a daemon that has jobs.
@@ -11,11 +12,11 @@ pub(super) fn install(seen: &Observed) -> Vec<Step> {
     let machine = &seen.machine;
     let Some(version) = &machine.version else {
         // A source that cannot be used, or did not work a moment ago, is for the operator to mend.
-        let source = options::source(seen).ok().filter(|_| seen.tried.install.is_none());
+        let source = options::source(seen).ok().filter(|_| seen.tried.install.is_none() && !is_in_use(seen));
         return source.map(Step::InstallPackages).into_iter().collect();
     };
     let mut steps = Vec::new();
-    if !machine.packages_held {
+    if !machine.packages_held && !seen.tried.hold {
         steps.push(Step::HoldPackages);
     }
     if !machine.left_alone {
@@ -25,6 +26,19 @@ pub(super) fn install(seen: &Observed) -> Vec<Step> {
         steps.push(Step::ReportVersion(version.clone()));
     }
     steps
+}
+
+/// Says whether the Slurm on this machine runs, although it is too old. Somebody may have jobs in it.
+pub fn is_in_use(seen: &Observed) -> bool {
+    let runs = matches!(seen.machine.daemon, Daemon::Answering { .. } | Daemon::Silent { .. });
+    runs && matches!(seen.machine.unfit, Some(Obstacle::TooOld { .. }))
+}
+
+/// Says whether apt may give later what it does not give now. An archive without a usable Slurm has to be replaced by another one, and Juju
+/// tells when it was.
+pub(super) fn awaits_packages(seen: &Observed) -> bool {
+    let later = seen.tried.install.as_ref().is_some_and(Obstacle::is_worth_another_look);
+    later || (seen.machine.version.is_some() && !seen.machine.packages_held)
 }
 
 /// Everything slurmctld needs beside its configuration.

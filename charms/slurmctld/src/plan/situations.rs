@@ -54,6 +54,8 @@ impl Observed {
                 host: "juju-c9fc6f-0".parse().unwrap(),
                 container: true,
                 version: None,
+                unfit: None,
+                takes_tokens: true,
                 reported_version: None,
                 packages_held: false,
                 left_alone: false,
@@ -179,7 +181,10 @@ impl Observed {
     pub(crate) fn apply_in_memory(&mut self, step: &Step) {
         let machine = &mut self.machine;
         match step {
-            Step::InstallPackages(_) => machine.version = Some("24.11.5".to_owned()),
+            Step::InstallPackages(_) => {
+                machine.version = Some("24.11.5".to_owned());
+                machine.unfit = None;
+            }
             Step::HoldPackages => machine.packages_held = true,
             Step::LeaveAlone => machine.left_alone = true,
             Step::ReportVersion(version) => machine.reported_version = Some(version.clone()),

@@ -24,6 +24,9 @@ const OWNED: [(&str, &str); 8] = [
     ("SelectType", "select/cons_tres"),
 ];
 
+/// Those of them that are for tokens of users. A Slurm without the plugin would not start with these, and works without.
+const TOKENS: [&str; 2] = ["AuthAltTypes", "AuthAltParameters"];
+
 /// One of several parameters in one key; compute nodes fetch their configuration from the controller.
 pub(super) const PARAMETERS: &str = "SlurmctldParameters";
 const CONFIGLESS: &str = "enable_configless";
@@ -103,7 +106,7 @@ pub(super) fn new_cluster(seen: &Observed) -> SlurmConf {
     let mut conf = SlurmConf::parse(HEADER).expect("invariant: comments parse");
     set(&mut conf, "ClusterName", identity::cluster_name_or_new(seen).as_str());
     conf.set_controllers(std::slice::from_ref(&seen.machine.host));
-    for (key, value) in OWNED.into_iter().chain(NEEDED).chain(INITIAL) {
+    for (key, value) in owned(seen).chain(NEEDED).chain(INITIAL) {
         set(&mut conf, key, value);
     }
     let tracking = options::tracking(seen).map_or(Tracking::Linuxproc, |(tracking, _)| tracking);
@@ -117,7 +120,10 @@ pub(super) fn repair(seen: &Observed, mut conf: SlurmConf) -> SlurmConf {
     if let Some(name) = identity::cluster_name(seen) {
         set(&mut conf, "ClusterName", name.as_str());
     }
-    for (key, value) in OWNED {
+    for key in TOKENS.into_iter().filter(|_| !seen.machine.takes_tokens) {
+        conf.remove(key);
+    }
+    for (key, value) in owned(seen) {
         set(&mut conf, key, value);
     }
     for (key, value) in NEEDED {
@@ -131,6 +137,11 @@ pub(super) fn repair(seen: &Observed, mut conf: SlurmConf) -> SlurmConf {
         conf.set_controllers(std::slice::from_ref(&seen.machine.host));
     }
     conf
+}
+
+fn owned(seen: &Observed) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let takes_tokens = seen.machine.takes_tokens;
+    OWNED.into_iter().filter(move |(key, _)| takes_tokens || !TOKENS.contains(key))
 }
 
 /// Says how processes are tracked. Unless the operator insists, a value that is not one of the charm's own is an administrator's.

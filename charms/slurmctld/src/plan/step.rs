@@ -62,8 +62,8 @@ pub enum Step {
 impl fmt::Display for Step {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InstallPackages(_) => write!(formatter, "install {}", names::PACKAGES.join(" ")),
-            Self::HoldPackages => write!(formatter, "hold {}", names::PACKAGES.join(" ")),
+            Self::InstallPackages(_) => write!(formatter, "install slurmctld"),
+            Self::HoldPackages => write!(formatter, "hold the packages of Slurm"),
             Self::LeaveAlone => write!(formatter, "keep needrestart from {}", names::SERVICE),
             Self::ReportVersion(version) => write!(formatter, "report version {version}"),
             Self::PrepareState(_) => write!(formatter, "prepare {}", names::STATE_DIRECTORY),

@@ -6,6 +6,7 @@ use crate::observe::{MountEndpoint, Secret, StateDirectory, Store, Tried};
 use ::slurm_conf::Partition;
 use charm::Databag;
 use slurm_interface::ControllerData;
+use slurm_ops::packages::Obstacle as Packages;
 use slurm_ops::source::Source;
 
 /// The names of the steps of one plan.
@@ -26,10 +27,10 @@ pub(super) fn live(seen: &Observed) -> SlurmConf {
 
 #[test]
 fn packages_come_first() {
-    check(Observed::fresh(), &["install slurmctld slurm-client slurm-wlm-basic-plugins slurm-wlm-jwt-plugin"]);
+    check(Observed::fresh(), &["install slurmctld"]);
     let mut seen = Observed::fresh().settled();
     (seen.machine.packages_held, seen.machine.left_alone) = (false, false);
-    let held = "hold slurmctld slurm-client slurm-wlm-basic-plugins slurm-wlm-jwt-plugin";
+    let held = "hold the packages of Slurm";
     check(seen, &[held, "keep needrestart from slurmctld.service"]);
 }
 
@@ -53,8 +54,8 @@ fn keys_and_state_come_before_the_configuration_and_that_before_the_daemon() {
         plan.iter().for_each(|step| seen.apply_in_memory(step));
     }
     let expected = [
-        "install slurmctld slurm-client slurm-wlm-basic-plugins slurm-wlm-jwt-plugin",
-        "hold slurmctld slurm-client slurm-wlm-basic-plugins slurm-wlm-jwt-plugin",
+        "install slurmctld",
+        "hold the packages of Slurm",
         "keep needrestart from slurmctld.service",
         "report version 24.11.5",
         "prepare /var/lib/slurm/checkpoint/state",
@@ -328,6 +329,42 @@ fn a_lost_secret_comes_back_from_the_key() {
 }
 
 #[test]
+fn a_slurm_that_is_too_old_is_replaced_unless_it_runs() {
+    let mut seen = Observed::fresh();
+    seen.machine.unfit = Some(Packages::TooOld { package: "slurmctld".to_owned(), found: "23.11.4".to_owned() });
+    assert_eq!(steps(&seen), ["install slurmctld"]);
+    seen.machine.daemon = Daemon::Silent { reason: None };
+    assert_eq!(steps(&seen), [""; 0]);
+    assert!(is_in_use(&seen));
+}
+
+#[test]
+fn packages_that_cannot_be_held_now_are_held_later() {
+    let mut seen = Observed::serving();
+    seen.machine.packages_held = false;
+    assert_eq!(steps(&seen), ["hold the packages of Slurm"]);
+    seen.tried.hold = true;
+    assert_eq!(steps(&seen), ["look again soon"]);
+}
+
+#[test]
+fn a_slurm_without_the_plugin_for_tokens_goes_without_tokens() {
+    let mut seen = Observed::fresh();
+    seen.machine.takes_tokens = false;
+    let seen = seen.settled();
+    let text = seen.machine.live.slurm.clone().unwrap();
+    assert!(text.contains("AuthType=auth/slurm") && !text.contains("AuthAlt"), "{text}");
+    // It comes later, and goes again.
+    let mut seen = seen;
+    for takes_tokens in [true, false] {
+        seen.machine.takes_tokens = takes_tokens;
+        seen = seen.settled();
+        let text = seen.machine.live.slurm.as_deref().unwrap();
+        assert_eq!(text.matches("AuthAlt").count(), if takes_tokens { 2 } else { 0 }, "{text}");
+    }
+}
+
+#[test]
 fn a_source_that_cannot_be_used_holds_the_installation_back() {
     let mut seen = Observed::fresh();
     seen.options.source = "ppa:no".to_owned();
@@ -335,8 +372,10 @@ fn a_source_that_cannot_be_used_holds_the_installation_back() {
     // One that did not work is tried again by the timer.
     seen.options.source = "ppa:owner/name".to_owned();
     assert!(matches!(plan(&seen).steps.as_slice(), [Step::InstallPackages(Source::Ppa(_))]));
-    seen.tried.install = Some("no network".to_owned());
+    seen.tried.install = Some(Packages::Failed("no network".to_owned()));
     assert_eq!(steps(&seen), ["look again soon"]);
+    seen.tried.install = Some(Packages::Unknown { package: "slurmctld".to_owned() });
+    assert_eq!(steps(&seen), [""; 0], "it is for the operator to name another");
     // Once Slurm is there nothing is done with it.
     let mut seen = Observed::serving();
     seen.options.source = "nonsense".to_owned();

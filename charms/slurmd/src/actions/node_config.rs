@@ -4,7 +4,7 @@
 //! and the usual rounds bring the node there, now or when its jobs have ended.
 
 use crate::Slurmd;
-use crate::apply::remember;
+use crate::apply::{remember, wish_text};
 use crate::error::Error;
 use crate::names;
 use crate::observe::{Observed, Registration};
@@ -79,10 +79,16 @@ fn take(charm: &mut Slurmd, request: &Request) -> Result<Result<Observed, Refusa
         // What the machine had once is not asked for any more either.
         files::remove(&charm.machine, names::DETECTED_FILE).map_err(ActionFailure::broken)?;
     }
-    let text = if wish.is_empty() { String::new() } else { format!("{wish}\n") };
-    remember(&charm.machine, names::NODE_CONFIG_FILE, &text).map_err(ActionFailure::broken)?;
+    files::remove(&charm.machine, names::REFUSED_CONFIG_FILE).map_err(ActionFailure::broken)?;
+    remember(&charm.machine, names::NODE_CONFIG_FILE, &wish_text(&wish)).map_err(ActionFailure::broken)?;
     charm.look_again()?;
-    charm.observe().map(Ok).map_err(ActionFailure::broken)
+    let seen = charm.observe().map_err(ActionFailure::broken)?;
+    Ok(match &seen.machine.refused {
+        Some(refused) => {
+            Err(Refusal::Invalid(format!("{}; the node is as it was", status::refusal(refused, &seen.machine.proven))))
+        }
+        None => Ok(seen),
+    })
 }
 
 fn check(charm: &Slurmd, seen: &Observed, request: &Request) -> Result<Result<Node, Refusal>, ActionFailure> {

@@ -1,16 +1,16 @@
 //! Reads the facts that the machine and Slurm have, through `slurm-ops`.
 
 use super::read::Memory;
-use super::{Daemon, Launch, Machine, Occupancy, Record, Registration};
+use super::{Daemon, Launch, Machine, Occupancy, Record, Refused, Registration};
 use crate::change::Change;
 use crate::error::Error;
 use crate::names;
 use charm::Context;
 use slurm_conf::{Node, NodeName};
-use slurm_ops::SlurmVersion;
 use slurm_ops::files::FileError;
 use slurm_ops::journal::{self, Cause};
 use slurm_ops::keys::KeySet;
+use slurm_ops::packages::Inventory;
 use slurm_ops::scontrol::{LocalJobs, NodeLookup};
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_ops::systemd::UnitState;
@@ -24,11 +24,7 @@ pub(super) fn observe(
     node_name: &NodeName,
     memory: &mut Memory,
 ) -> Result<Machine, Error> {
-    let installed = packages::installed(machine, &names::PACKAGES)?;
-    let complete = names::PACKAGES.iter().all(|name| installed.contains_key(*name))
-        && !packages::is_unfinished(machine, &names::PACKAGED_SERVICES);
-    let first = installed.get(names::PACKAGES[0]).filter(|_| complete);
-    let version = first.map(|package| package.upstream_version().parse::<SlurmVersion>()).transpose()?;
+    let Inventory { version, unfit, held } = packages::inventory(machine, &names::PACKAGES)?;
     let unit = systemd::state(machine, names::SERVICE)?;
     let daemon = daemon(machine, &unit)?;
     // Without a running slurmd no command of Slurm works on this machine.
@@ -47,18 +43,22 @@ pub(super) fn observe(
     let (cause, complaint) = trouble(machine, &daemon, &registration, silence.as_deref());
     Ok(Machine {
         version,
+        unfit,
         reported_version: files::read_text(machine, ctx.charm_dir.join(names::REPORTED_VERSION))?,
-        held: installed.values().all(|package| package.held),
+        held,
         left_alone: needrestart::is_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?,
         // What systemd has not read does not count.
-        drop_in: files::read_text(machine, drop_in_path())?.filter(|_| !unit.needs_daemon_reload),
-        alarm: files::read_text(machine, format!("/etc/systemd/system/{}", names::ALARM))?,
+        drop_in: systemd::read_drop_in(machine, names::SERVICE, names::DROP_IN)?.filter(|_| !unit.needs_daemon_reload),
+        alarm: systemd::read_unit_file(machine, names::ALARM)?,
         key_on_disk: keys_on_disk(machine)?.is_some(),
         key_is_news: key_is_news(machine, &unit)?,
         detected,
         remembered: note.map(|note| note.known),
         detection_saved,
         wish: wish(machine)?,
+        // A note that cannot be read is none: there is nothing to go back to, and nothing to tell.
+        proven: files::read_text(machine, names::PROVEN_CONFIG_FILE)?.and_then(node).unwrap_or_default(),
+        refused: files::read_text(machine, names::REFUSED_CONFIG_FILE)?.and_then(refused),
         written: slurmd::read_options(machine)?.map(launch),
         // systemd has an opinion about units that do not exist, too.
         kill_mode: if unit.exists() { unit.kill_mode } else { String::new() },
@@ -73,10 +73,6 @@ pub(super) fn observe(
         cause,
         complaint,
     })
-}
-
-fn drop_in_path() -> String {
-    format!("/etc/systemd/system/{}.d/{}.conf", names::SERVICE, names::DROP_IN)
 }
 
 /// A file that holds no keys is as good as none: it will be replaced.
@@ -113,6 +109,16 @@ fn wish(machine: &slurm_ops::Machine) -> Result<Result<Node, String>, FileError>
         other => other?.unwrap_or_default(),
     };
     Ok(Node::from_config(&text).map_err(|error| error.to_string()))
+}
+
+fn node(text: String) -> Option<Node> {
+    Node::from_config(&text).ok()
+}
+
+/// The note has the wish in its first line, and the reason in its second.
+fn refused(note: String) -> Option<Refused> {
+    let (wish, reason) = note.split_once('\n')?;
+    Some(Refused { wish: Node::from_config(wish).ok()?, reason: reason.trim().to_owned() })
 }
 
 fn daemon(machine: &slurm_ops::Machine, unit: &UnitState) -> Result<Daemon, Error> {

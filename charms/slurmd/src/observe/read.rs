@@ -38,6 +38,7 @@ pub fn observe(
         unit: ctx.unit.clone(),
         leaving: charm::is_leaving(ctx, tools)?,
         alarmed: ctx.event == Event::Timer(names::EVENT_DAEMON_FAILED),
+        woken: ctx.event == Event::Timer(names::EVENT_LOOK_AGAIN),
         leader,
         options: options(ctx, tools)?,
         key: key(tools, machine, controller.as_ref(), memory)?,

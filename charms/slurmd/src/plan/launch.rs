@@ -75,8 +75,8 @@ fn unchanged(seen: &Observed, written: &Node, described: Option<&Node>) -> Node 
     }
 }
 
-/// Says whether slurmd cannot read its own description: somebody must have been at the file.
-fn is_illegible(seen: &Observed) -> bool {
+/// Says whether slurmd does not start because of its own description: the operator asked for it, or somebody was at the file.
+pub(super) fn is_illegible(seen: &Observed) -> bool {
     let failing = matches!(seen.machine.daemon, Daemon::Failing { .. });
     failing && seen.machine.complaint.as_deref().is_some_and(journal::blames_description)
 }

@@ -32,6 +32,7 @@ impl Observed {
             node_name: "compute-0".parse().unwrap(),
             leaving: false,
             alarmed: false,
+            woken: false,
             leader: true,
             options: Options::read("compute", &Given::default()),
             controller: None,
@@ -40,6 +41,7 @@ impl Observed {
             waking: false,
             machine: Machine {
                 version: None,
+                unfit: None,
                 reported_version: None,
                 held: false,
                 left_alone: false,
@@ -53,6 +55,8 @@ impl Observed {
                 remembered: None,
                 detection_saved: false,
                 wish: Ok(Node::new()),
+                proven: Node::new(),
+                refused: None,
                 written: None,
                 daemon: Daemon::Stopped,
                 invocation: String::new(),
@@ -90,7 +94,7 @@ impl Observed {
     pub(crate) fn joined() -> Self {
         let once = Self::fresh().offered().settled();
         assert!(once.waking, "a node that has just joined is looked at once more");
-        let again = once.in_the_next_hook().settled();
+        let again = once.in_the_timers_call().settled();
         assert!(!again.waking);
         again.in_the_next_hook()
     }
@@ -173,7 +177,13 @@ impl Observed {
     pub(crate) fn in_the_next_hook(mut self) -> Self {
         self.tried = Tried::default();
         self.machine.marked_recently = false;
+        self.woken = false;
         self
+    }
+
+    /// Time has passed, and the timer calls.
+    pub(crate) fn in_the_timers_call(self) -> Self {
+        Self { woken: true, ..self.in_the_next_hook() }
     }
 
     /// What a step does to the world, as far as a plan can see it.
@@ -181,8 +191,14 @@ impl Observed {
         let machine = &mut self.machine;
         let tried = &mut self.tried;
         match step {
-            Step::InstallPackages(_) => machine.version = Some("24.11.5".parse().unwrap()),
-            Step::HoldPackages => machine.held = true,
+            Step::InstallPackages(_) => {
+                machine.version = Some("24.11.5".parse().unwrap());
+                machine.unfit = None;
+            }
+            Step::HoldPackages => {
+                tried.hold = true;
+                machine.held = true;
+            }
             Step::LeaveAlone => machine.left_alone = true,
             Step::ReportVersion(version) => machine.reported_version = Some(version.clone()),
             Step::PublishPartition(_, bag) => self.controller.as_mut().unwrap().published.extend(bag.clone()),
@@ -193,6 +209,13 @@ impl Observed {
                 self.key = Key::Offered { same_as_on_disk: true };
             }
             Step::WriteOptions(launch) => machine.written = Some(launch.clone()),
+            Step::TakeBackWish { refused, proven } => {
+                tried.taken_back = true;
+                tried.start = false;
+                machine.refused = Some(refused.clone());
+                machine.wish = Ok(proven.clone());
+            }
+            Step::RememberWish(wish) => machine.proven = wish.clone(),
             Step::StartDaemon | Step::RestartDaemon => {
                 tried.start |= *step == Step::StartDaemon;
                 tried.restart |= *step == Step::RestartDaemon;

@@ -2,7 +2,7 @@
 
 use crate::change::Change;
 use crate::names;
-use crate::observe::Launch;
+use crate::observe::{Launch, Refused};
 use charm::{Databag, RelationId};
 use slurm_conf::Node;
 use slurm_ops::source::Source;
@@ -23,6 +23,13 @@ pub enum Step {
     /// Writes the key that was read from the secret.
     WriteAuthKey,
     WriteOptions(Launch),
+    /// Goes back to what the operator asked for before, because slurmd does not start with what was asked for last.
+    TakeBackWish {
+        refused: Refused,
+        proven: Node,
+    },
+    /// Notes that a node was registered with what the operator asked for.
+    RememberWish(Node),
     StartDaemon,
     /// Jobs go on: only the daemon itself is replaced.
     RestartDaemon,
@@ -63,8 +70,8 @@ pub enum Step {
 impl fmt::Display for Step {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InstallPackages(_) => write!(formatter, "install {}", names::PACKAGES.join(" ")),
-            Self::HoldPackages => write!(formatter, "hold {}", names::PACKAGES.join(" ")),
+            Self::InstallPackages(_) => write!(formatter, "install slurmd"),
+            Self::HoldPackages => write!(formatter, "hold the packages of Slurm"),
             Self::LeaveAlone => write!(formatter, "keep needrestart from {}", names::SERVICE),
             Self::ReportVersion(version) => write!(formatter, "report version {version}"),
             Self::PublishPartition(relation, _) => write!(formatter, "publish partition to {relation}"),
@@ -72,6 +79,10 @@ impl fmt::Display for Step {
             Self::WriteDropIn(_) => write!(formatter, "write the drop-in of {}", names::SERVICE),
             Self::WriteAuthKey => write!(formatter, "write the authentication key"),
             Self::WriteOptions(_) => write!(formatter, "write {}", names::OPTIONS_FILE),
+            Self::TakeBackWish { refused, .. } => {
+                write!(formatter, "take back `{}`, which slurmd refuses", refused.wish)
+            }
+            Self::RememberWish(_) => write!(formatter, "remember what the operator asked for"),
             Self::StartDaemon => write!(formatter, "start slurmd"),
             Self::RestartDaemon => write!(formatter, "restart slurmd"),
             Self::ReloadDaemon => write!(formatter, "reload slurmd"),

@@ -20,7 +20,7 @@ fn check(seen: Observed, expected: &[&str]) {
 
 #[test]
 fn packages_come_first_and_need_no_controller() {
-    check(Observed::fresh(), &["install slurmd slurm-client slurm-wlm-basic-plugins"]);
+    check(Observed::fresh(), &["install slurmd"]);
     let seen = Observed::fresh().settled();
     assert_eq!(seen.machine.reported_version.as_deref(), Some("24.11.5"));
     assert_eq!(seen.machine.daemon, Daemon::Stopped);
@@ -182,7 +182,17 @@ fn a_node_that_a_crash_forgets_before_it_is_saved_is_back_with_the_next_look() {
     assert_eq!(steps(&seen), ["reload slurmd"]);
     let seen = seen.settled();
     assert!(seen.waking, "it has been marked again, so it is looked at again");
-    assert_eq!(steps(&seen.in_the_next_hook()), ["look again no more"]);
+    assert_eq!(steps(&seen.in_the_timers_call()), ["look again no more"]);
+}
+
+#[test]
+fn only_the_timers_own_call_ends_the_timer() {
+    let seen = Observed::fresh().offered().settled();
+    assert!(seen.waking);
+    // A hook that comes long after finds nothing to do, and still leaves the last look to the timer.
+    let seen = seen.in_the_next_hook();
+    check(seen.clone(), &[]);
+    check(seen.in_the_timers_call(), &["look again no more"]);
 }
 
 #[test]
@@ -257,7 +267,7 @@ fn losing_the_data_stops_nothing() {
 fn unusable_data_is_settled_until_it_changes() {
     let mut seen = Observed::fresh().related().settled();
     seen.controller.as_mut().unwrap().offer = Offer::Unusable("key controllers".to_owned());
-    check(seen, &["look again no more"]);
+    check(seen.in_the_timers_call(), &["look again no more"]);
 }
 
 #[test]
@@ -312,10 +322,42 @@ fn packages_are_not_installed_from_a_source_that_cannot_be_used() {
 #[test]
 fn a_source_that_does_not_answer_is_tried_again_later() {
     let mut seen = Observed::fresh().with_options(&Given { slurm_source: "ppa:a/b", ..Given::default() });
-    assert_eq!(steps(&seen), ["install slurmd slurm-client slurm-wlm-basic-plugins"]);
-    seen.tried.install = Some("no Release file".to_owned());
+    assert_eq!(steps(&seen), ["install slurmd"]);
+    for obstacle in [Obstacle::Failed("no Release file".to_owned()), Obstacle::Passing("locked".to_owned())] {
+        seen.tried.install = Some(obstacle);
+        assert_eq!(steps(&seen), ["look again soon"]);
+        assert_eq!(steps(&seen.clone().related().not_leading()), ["look again soon"]);
+    }
+}
+
+#[test]
+fn an_archive_without_a_usable_slurm_is_left_to_the_operator() {
+    let mut seen = Observed::fresh();
+    seen.tried.install = Some(Obstacle::Unknown { package: "slurmd".to_owned() });
+    check(seen.clone(), &[]);
+    check(seen.clone().related().not_leading(), &[]);
+    check(seen.offered().not_leading(), &[]);
+}
+
+#[test]
+fn a_slurm_that_is_too_old_is_replaced_unless_it_runs() {
+    let mut seen = Observed::fresh();
+    seen.machine.unfit = Some(Obstacle::TooOld { package: "slurmd".to_owned(), found: "23.11.4".to_owned() });
+    check(seen.clone(), &["install slurmd"]);
+    seen.machine.daemon = Daemon::Starting { with: None };
+    check(seen.clone(), &["install slurmd"]);
+    seen.machine.daemon = Daemon::Running { with: None };
+    check(seen.clone(), &[]);
+    check(seen.offered().not_leading(), &[]);
+}
+
+#[test]
+fn packages_that_cannot_be_held_now_are_held_later() {
+    let mut seen = Observed::joined();
+    seen.machine.held = false;
+    assert_eq!(steps(&seen), ["hold the packages of Slurm"]);
+    seen.tried.hold = true;
     assert_eq!(steps(&seen), ["look again soon"]);
-    assert_eq!(steps(&seen.related().not_leading()), ["look again soon"]);
 }
 
 #[test]

@@ -6,7 +6,9 @@
 
 use crate::command::CommandError;
 use crate::machine::Machine;
+use crate::systemd;
 use std::fs;
+use std::time::{Duration, Instant};
 
 /// Returns the processes of the unit that run slurmd itself, in ascending order.
 pub fn processes(machine: &Machine, unit: &str) -> Vec<u32> {
@@ -25,6 +27,45 @@ pub fn end(machine: &Machine, unit: &str, spared: Option<u32>) -> Result<Vec<u32
         machine.command("kill").arg("-KILL").args(found.iter().map(u32::to_string)).output()?;
     }
     Ok(found)
+}
+
+/// How often to look whether a daemon is up.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Waits for as long as `patience` until slurmd is up and `is_known` says that the controllers know it, and then no longer: whether they do is
+/// for the next look to tell.
+///
+/// A slurmd that has been told to go and has not by then never will, and keeps the next one from coming. What is left of it is killed and
+/// its successor waited for once more. Returns what was killed. The jobs of the node go on.
+pub fn await_start(
+    machine: &Machine,
+    unit: &str,
+    patience: Duration,
+    is_known: impl Fn() -> bool,
+) -> Result<Vec<u32>, CommandError> {
+    if await_known(machine, unit, patience, &is_known)? != "deactivating" {
+        return Ok(Vec::new());
+    }
+    let ended = end(machine, unit, None)?;
+    await_known(machine, unit, patience, &is_known)?;
+    Ok(ended)
+}
+
+/// Returns what systemd says of the unit in the end.
+fn await_known(
+    machine: &Machine,
+    unit: &str,
+    patience: Duration,
+    is_known: &impl Fn() -> bool,
+) -> Result<String, CommandError> {
+    let end = Instant::now() + patience;
+    loop {
+        let state = systemd::state(machine, unit)?;
+        if (state.is_active() && is_known()) || Instant::now() >= end {
+            return Ok(state.active);
+        }
+        std::thread::sleep(PAUSE.min(patience));
+    }
 }
 
 /// Without control groups the programs of jobs are in the unit as well, under whatever names their users give them. Debian's slurmd is
