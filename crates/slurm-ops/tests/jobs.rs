@@ -3,7 +3,7 @@
 mod support;
 
 use slurm_conf::{NodeName, PartitionName};
-use slurm_ops::scontrol::{self, LocalJobs, PartitionLookup, PartitionState, Refusal, ScontrolError};
+use slurm_ops::scontrol::{self, JobRecord, LocalJobs, PartitionLookup, PartitionState, Refusal, ScontrolError};
 use support::Sandbox;
 
 const CONNECT_FAILURE: &str = "error: Unable to contact slurm controller (connect failure)\n";
@@ -156,17 +156,39 @@ fn partitions_are_saved_without_changing_any() {
     assert_eq!(error.refusal(), Some(Refusal::NoSuchPartition));
 }
 
+/// What slurmctld says of jobs that run: number, array, task.
+fn running(jobs: &[(u64, u64, Option<u64>)]) -> Vec<JobRecord> {
+    let record = |&(id, array, task): &(u64, u64, Option<u64>)| {
+        serde_json::json!({
+            "job_id": id, "name": "j", "user_name": "u", "partition": "p", "job_state": ["RUNNING"], "nodes": "n", "required_nodes": "",
+            "array_job_id": {"set": true, "infinite": false, "number": array},
+            "array_task_id": {"set": task.is_some(), "infinite": false, "number": task.unwrap_or_default()},
+        })
+    };
+    jobs.iter().map(|job| serde_json::from_value(record(job)).unwrap()).collect()
+}
+
+#[test]
+fn a_task_of_an_array_is_cancelled_alone() {
+    // The last task that was started has the array's own number.
+    let jobs = running(&[(5, 5, Some(1)), (6, 5, Some(0)), (7, 0, None), (8, 8, None)]);
+    assert_eq!(jobs.iter().map(JobRecord::handle).collect::<Vec<_>>(), ["5_1", "5_0", "7", "8"]);
+    let sandbox = answering("scancel", "", "", 0);
+    scontrol::cancel_jobs(&sandbox.machine(), &jobs[..1]).unwrap();
+    assert_eq!(sandbox.calls(), ["scancel 5_1"]);
+}
+
 #[test]
 fn jobs_are_cancelled_and_those_that_ended_meanwhile_are_no_obstacle() {
     let ended = "scancel: error: Kill job error on job id 7: Invalid job id specified\n\
                  scancel: error: Kill job error on job id 8: Job/step already completing or completed\n";
     for (stderr, code) in [("", 0), (ended, 1)] {
         let sandbox = answering("scancel", "", stderr, code);
-        scontrol::cancel_jobs(&sandbox.machine(), &[7, 8]).unwrap();
+        scontrol::cancel_jobs(&sandbox.machine(), &running(&[(7, 0, None), (8, 0, None)])).unwrap();
         assert_eq!(sandbox.calls(), ["scancel 7 8"]);
     }
     let sandbox = answering("scancel", "", CONNECT_FAILURE, 1);
-    let error = scontrol::cancel_jobs(&sandbox.machine(), &[7]).unwrap_err();
+    let error = scontrol::cancel_jobs(&sandbox.machine(), &running(&[(7, 0, None)])).unwrap_err();
     assert!(matches!(error, ScontrolError::Unreachable { .. }), "{error:?}");
     scontrol::cancel_jobs(&sandbox.machine(), &[]).unwrap();
     assert_eq!(sandbox.calls().len(), 1, "nobody is asked to cancel nothing");

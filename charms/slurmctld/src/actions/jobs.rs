@@ -27,27 +27,27 @@ pub(super) fn destroy(
     daemon()?;
     nodes::select(machine, Some(&wanted))?;
     let found = on(machine, &wanted)?;
-    let jobs: Vec<u64> = found.iter().map(|job| job.id).collect();
-    let status = match (jobs.is_empty(), request.dry_run) {
+    let status = match (found.is_empty(), request.dry_run) {
         (true, _) => "no jobs",
         (false, true) => "dry run",
         (false, false) => {
-            scontrol::cancel_jobs(machine, &jobs).map_err(|error| told(error, str::to_owned))?;
-            gone(machine, &wanted, &jobs)?;
+            scontrol::cancel_jobs(machine, &found).map_err(|error| told(error, str::to_owned))?;
+            gone(machine, &wanted, &found)?;
             "cancelled"
         }
     };
-    let detail =
-        |job: &JobRecord| format!("{} {} of {} on {} ({})", job.id, job.name, job.user, job.nodes, job.state.join("+"));
+    let detail = |job: &JobRecord| {
+        format!("{} {} of {} on {} ({})", job.handle(), job.name, job.user, job.nodes, job.state.join("+"))
+    };
     Ok(ActionResults::default()
         .with("status", status)
         .with("nodes", wanted.to_string())
-        .with("jobs", numbers(&jobs))
+        .with("jobs", handles(&found))
         .with("details", found.iter().map(detail).collect::<Vec<_>>().join("\n")))
 }
 
-fn numbers(jobs: &[u64]) -> String {
-    jobs.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+fn handles(jobs: &[JobRecord]) -> String {
+    jobs.iter().map(JobRecord::handle).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the jobs that have something on one of the nodes, those that are just ending included.
@@ -62,15 +62,16 @@ fn on(machine: &Machine, nodes: &HostList) -> Result<Vec<JobRecord>, ActionFailu
 }
 
 /// Waits until none of the jobs is on the nodes any more.
-fn gone(machine: &Machine, nodes: &HostList, jobs: &[u64]) -> Result<(), ActionFailure> {
+fn gone(machine: &Machine, nodes: &HostList, jobs: &[JobRecord]) -> Result<(), ActionFailure> {
     let end = Instant::now() + PATIENCE;
     loop {
-        let left: Vec<u64> = on(machine, nodes)?.iter().map(|job| job.id).filter(|id| jobs.contains(id)).collect();
+        let mut left = on(machine, nodes)?;
+        left.retain(|job| jobs.iter().any(|ours| ours.id == job.id));
         if left.is_empty() {
             return Ok(());
         }
         if Instant::now() >= end {
-            let (left, seconds) = (numbers(&left), PATIENCE.as_secs());
+            let (left, seconds) = (handles(&left), PATIENCE.as_secs());
             return Err(ActionFailure::refused(format!(
                 "cancelled, but still ending after {seconds} s: jobs {left}; look at their processes on the nodes, or run this again"
             )));

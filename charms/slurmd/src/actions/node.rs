@@ -61,7 +61,6 @@ pub(super) fn show(charm: &Slurmd) -> Result<ActionResults, ActionFailure> {
     let Nothing {} = charm.tools.action_get()?;
     let record = charm.record()?;
     let jobs = jobs::on_this_node(charm)?;
-    let numbers = jobs.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
     Ok(ActionResults::default()
         .with("node", record.name.as_str())
         .with("unit", charm.ctx.unit.as_str())
@@ -74,5 +73,5 @@ pub(super) fn show(charm: &Slurmd) -> Result<ActionResults, ActionFailure> {
         .with("gres", record.gres.as_str())
         .with("weight", record.weight.to_string())
         .with("version", record.version.as_str())
-        .with("jobs", numbers))
+        .with("jobs", jobs::text(&jobs)))
 }

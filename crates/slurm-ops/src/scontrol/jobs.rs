@@ -33,9 +33,33 @@ pub struct JobRecord {
     /// Why it waits.
     #[serde(rename = "state_reason", default)]
     pub reason: String,
+    /// The array that it is a task of; 0 if of none.
+    #[serde(rename = "array_job_id", default)]
+    array: Number,
+    /// Its place in that array; not set while several tasks that wait share one record.
+    #[serde(rename = "array_task_id", default)]
+    task: Number,
+}
+
+/// A number as Slurm writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+struct Number {
+    set: bool,
+    number: u64,
 }
 
 impl JobRecord {
+    /// Returns what stands for this job and for no other, as `squeue` shows it and `scancel` takes it: `5_1` for a task of an array.
+    ///
+    /// One task of an array has the array's own number, which `scancel` takes for all of its tasks, wherever they run.
+    pub fn handle(&self) -> String {
+        match (self.array, self.task) {
+            (Number { number: array @ 1.., .. }, Number { set: true, number }) => format!("{array}_{number}"),
+            _ => self.id.to_string(),
+        }
+    }
+
     /// Tells whether the job is in a state or carries a flag.
     pub fn has(&self, state: &str) -> bool {
         self.state.iter().any(|own| own.eq_ignore_ascii_case(state))
@@ -81,12 +105,12 @@ pub fn jobs_waiting_for(machine: &Machine, node: &NodeName) -> Result<Vec<JobRec
 }
 
 /// Cancels jobs, which then take until their processes have ended. One that has ended already is no obstacle.
-pub fn cancel_jobs(machine: &Machine, jobs: &[u64]) -> Result<(), ScontrolError> {
-    if jobs.is_empty() {
+pub fn cancel_jobs<'a>(machine: &Machine, jobs: impl IntoIterator<Item = &'a JobRecord>) -> Result<(), ScontrolError> {
+    let handles: Vec<String> = jobs.into_iter().map(JobRecord::handle).collect();
+    if handles.is_empty() {
         return Ok(());
     }
-    let scancel = machine.command("scancel").env_remove("SLURM_CONF").deadline(DEADLINE);
-    let scancel = scancel.args(jobs.iter().map(u64::to_string));
+    let scancel = machine.command("scancel").env_remove("SLURM_CONF").deadline(DEADLINE).args(handles);
     let output = scancel.output().map_err(|error| super::unreachable(&error))?;
     let ended = |line: &str| line.contains("Invalid job id") || line.contains("already completing or completed");
     if output.success() || output.stderr.lines().filter(|line| !line.trim().is_empty()).all(ended) {
