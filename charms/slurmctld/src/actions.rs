@@ -29,7 +29,7 @@ pub fn act(
         names::ACTION_SHOW_CONFIG => config::show(ctx, tools, machine),
         names::ACTION_DESTROY_JOBS => jobs::destroy(&tools.action_get()?, daemon, machine),
         names::ACTION_SMOKE_TEST => smoke::test(&tools.action_get()?, daemon, machine),
-        names::ACTION_EXPLAIN => explain::explain(&tools.action_get()?, daemon, machine),
+        names::ACTION_EXPLAIN => explain::explain(&tools.action_get()?, daemon, &ctx.unit.app(), machine),
         other => Err(ActionFailure::refused(format!("this charm has no action {other}"))),
     }
 }

@@ -1,6 +1,7 @@
 //! Why a node is not in service or a job waits, and what to do about it, in an administrator's words.
 
 use super::{ActionFailure, ActionResults, names, nodes, shown, told};
+use charm::AppName;
 use serde::Deserialize;
 use slurm_conf::NodeName;
 use slurm_ops::Machine;
@@ -18,6 +19,7 @@ pub(super) struct Explain {
 pub(super) fn explain(
     request: &Explain,
     daemon: impl FnOnce() -> Result<(), ActionFailure>,
+    own: &AppName,
     machine: &Machine,
 ) -> Result<ActionResults, ActionFailure> {
     match (request.node.trim(), request.job) {
@@ -29,7 +31,7 @@ pub(super) fn explain(
             };
             daemon()?;
             match scontrol::node(machine, &name) {
-                NodeLookup::Present(record) => Ok(node(&record, machine)),
+                NodeLookup::Present(record) => Ok(node(&record, own, machine)),
                 NodeLookup::Absent => Err(ActionFailure::refused(format!(
                     "Slurm knows no node {name}: its slurmd has not registered, see `juju status` of its unit{}",
                     hint(machine)
@@ -41,7 +43,7 @@ pub(super) fn explain(
             daemon()?;
             let jobs = scontrol::jobs(machine).map_err(|error| told(error, str::to_owned))?;
             match jobs.iter().find(|job| job.id == id) {
-                Some(found) => Ok(job(found)),
+                Some(found) => Ok(job(found, own)),
                 None => Err(ActionFailure::refused(format!(
                     "no job {id} waits or runs; `scontrol show job {id}` still knows it for a few minutes after its end"
                 ))),
@@ -67,28 +69,31 @@ fn hint(machine: &Machine) -> String {
     }
 }
 
-fn node(record: &NodeRecord, machine: &Machine) -> ActionResults {
+fn node(record: &NodeRecord, own: &AppName, machine: &Machine) -> ActionResults {
     let name = &record.name;
-    let unit = nodes::unit_of(record).map_or_else(|| name.clone(), |unit| format!("unit {unit}"));
+    let unit = nodes::unit_of(record);
+    let subject = unit.as_ref().map_or_else(|| format!("node {name}"), |unit| format!("node {name} (unit {unit})"));
+    let status = unit.as_ref().map_or_else(|| "juju status".to_owned(), |unit| format!("juju status {unit}"));
+    let shown = unit.map_or_else(|| format!("scontrol show node {name}"), |unit| format!("juju run {unit} show-node"));
     let reason = record.reason.trim();
     let given = if reason.is_empty() { "without a reason".to_owned() } else { format!("with the reason \"{reason}\"") };
-    let resume = format!("juju run slurmctld/leader resume nodename={name}");
+    let resume = format!("juju run {own}/leader resume nodename={name}");
     let has = |state: &str| record.has(state);
     let (why, advice) = match () {
         () if has("INVALID_REG") => (
             format!("it registered with less than its record says: {reason}"),
-            format!("compare `juju run {unit} show-node` with the machine, correct `node-config`, then `{resume}`"),
+            format!("compare `{shown}` with the machine, correct `node-config`, then `{resume}`"),
         ),
         () if has("NOT_RESPONDING") => (
             format!("its slurmd does not answer slurmctld{}", hint(machine)),
-            format!("see `juju status {unit}` and `journalctl -u slurmd` there: machine off, network, name, or clock"),
+            format!("see `{status}` and `journalctl -u slurmd` there: machine off, network, name, or clock"),
         ),
         () if has("DOWN") && reason.contains("unexpectedly rebooted") => {
             ("it was rebooted while slurmctld counted on it".to_owned(), format!("if it is sound: `{resume}`"))
         }
         () if has("DOWN") && reason.contains("Not responding") => (
             "its slurmd did not answer for longer than SlurmdTimeout".to_owned(),
-            format!("see `juju status {unit}`; it returns by itself when slurmd registers again"),
+            format!("see `{status}`; it returns by itself when slurmd registers again"),
         ),
         () if has("REBOOT_ISSUED") || has("REBOOT_REQUESTED") => {
             ("a reboot was asked for with scontrol".to_owned(), "wait until it is back".to_owned())
@@ -96,7 +101,7 @@ fn node(record: &NodeRecord, machine: &Machine) -> ActionResults {
         () if has("DOWN") => (format!("it was set down, {given}"), format!("when that is mended: `{resume}`")),
         () if has("DRAIN") && (has("ALLOCATED") || has("MIXED")) => (
             format!("it is draining, {given}; jobs on it still run"),
-            format!("wait for them, or `juju run slurmctld/leader destroy-jobs nodes={name}`; back with `{resume}`"),
+            format!("wait for them, or `juju run {own}/leader destroy-jobs nodes={name}`; back with `{resume}`"),
         ),
         () if has("DRAIN") => (format!("it is drained, {given}"), format!("when that is mended: `{resume}`")),
         () if has("FAIL") => (format!("it was set to fail, {given}"), format!("when that is mended: `{resume}`")),
@@ -115,10 +120,10 @@ fn node(record: &NodeRecord, machine: &Machine) -> ActionResults {
         () if has("IDLE") => ("nothing is wrong: it waits for jobs".to_owned(), "nothing".to_owned()),
         () => (format!("Slurm calls it {}", record.state_text()), format!("see `scontrol show node {name}`")),
     };
-    answer(format!("node {name} ({unit})"), record.state_text(), why, advice)
+    answer(subject, record.state_text(), why, advice)
 }
 
-fn job(record: &JobRecord) -> ActionResults {
+fn job(record: &JobRecord, own: &AppName) -> ActionResults {
     let id = record.id;
     let state = record.state.join("+");
     let subject = format!("job {id} ({} of {} in {})", record.name, record.user, record.partition);
@@ -156,7 +161,7 @@ fn job(record: &JobRecord) -> ActionResults {
         (
             "ReqNodeNotAvail",
             "a node that it needs is not available",
-            "`juju run slurmctld/leader show-nodes` shows which are put aside".to_owned(),
+            format!("`juju run {own}/leader show-nodes` shows which are put aside"),
         ),
         ("Reservation", "it waits for its reservation", "see `scontrol show reservation`".to_owned()),
         ("Licenses", "it waits for a licence", "see `scontrol show licenses`".to_owned()),

@@ -49,7 +49,8 @@ fn nodes_are_drained_shown_and_resumed() {
     assert_eq!(lines[1], "compute-0  IDLE+DRAIN+DYNAMIC_NORM  compute     compute/0  new disks");
     let why = answers(&cluster, "explain", json!({"node": "compute-0"}));
     assert_eq!(why["why"], "it is drained, with the reason \"new disks\"");
-    assert!(why["advice"].contains("resume nodename=compute-0"));
+    assert_eq!(why["subject"], "node compute-0 (unit compute/0)");
+    assert!(why["advice"].contains("`juju run slurmctld/leader resume nodename=compute-0`"));
     answers(&cluster, "resume", json!({"nodename": "compute-[0-1]"}));
     // A node that is in service already is what was wanted.
     let done = answers(&cluster, "resume", json!({"nodename": "compute-0"}));
