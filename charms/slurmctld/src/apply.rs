@@ -65,7 +65,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             systemd::ensure_unit_file(machine, names::FAILURE_SERVICE, text)?;
         }
         Step::OfferConfiguration { files, version, suspects } => {
-            configuration::offer(machine, files, version, suspects)?;
+            configuration::offer(machine, memory, files, version, suspects)?;
         }
         Step::RestoreConfiguration { refused, suspects, back } => {
             memory.tried.taken_back = configuration::taken_by_hand(suspects, &refused.reason);
@@ -78,11 +78,11 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             start(machine)?;
         }
         Step::Reconfigure { version, suspects, back } => {
-            configuration::reconfigure(machine, &mut memory.tried, version, suspects, back)?;
+            configuration::reconfigure(machine, memory, version, suspects, back)?;
         }
         Step::SavePartitions(partition) => {
             memory.tried.save = true;
-            configuration::save_partitions(machine, partition);
+            configuration::save_partitions(machine, memory, partition);
         }
         Step::OpenPort => tools.open_port(Port::tcp(names::PORT)),
         Step::AddSecret(label) => {

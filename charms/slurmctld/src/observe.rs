@@ -78,6 +78,8 @@ pub struct Compute {
     pub relation: RelationId,
     pub app: AppName,
     pub offer: Offer,
+    /// This unit's agent is deaf to the relation: what the application says later no hook will tell.
+    pub deaf: bool,
     /// What this application has published there; empty on a unit that does not lead.
     pub published: Databag,
 }
@@ -100,6 +102,11 @@ pub enum Secret {
     Absent,
     /// Made in this very dispatch. It must not be granted before the next: Juju 4.0.13 loses such a grant.
     JustMade,
+    /// There, and for nobody but this application.
+    Kept {
+        /// Its content is there. Juju up to 4.0.11 could lose it.
+        readable: bool,
+    },
     Shared(Shared),
 }
 

@@ -100,8 +100,8 @@ fn awaited(seen: &Observed) -> Next {
     let machine = &seen.machine;
     let answering = matches!(machine.daemon, Daemon::Answering { .. });
     let proven = machine.live == machine.accepted;
-    // Juju may lose the event that an application has published something.
-    let silent = seen.computes.iter().any(|compute| matches!(compute.offer, Offer::Nothing));
+    // Juju may lose the event that an application has published something, and to a relation made again an agent may be deaf for good.
+    let silent = seen.computes.iter().any(|compute| compute.deaf || matches!(compute.offer, Offer::Nothing));
     let unsaved = !machine.partitions_saved && compose::first_partition(&machine.accepted).is_some();
     // A file system comes and goes without Juju.
     let store = obstacle(seen).is_some_and(|obstacle| !matches!(obstacle, Obstacle::Foreign(_)));

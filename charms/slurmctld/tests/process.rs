@@ -26,12 +26,10 @@ const SECOND: &str = r#"{"units":{"slurmctld/0":{"status":"active","since":"x"},
 
 fn machine() -> FakeJuju {
     let mut juju = FakeJuju::new();
-    juju.answers("systemctl", "*show*", UNIT_SHOW).answers("secret-info-get", "*", "").fails(
-        "secret-info-get",
-        "*",
-        1,
-        r#"ERROR secret "slurm-auth-key" not found"#,
-    );
+    juju.answers("systemctl", "*show*", UNIT_SHOW);
+    for tool in ["secret-info-get", "secret-get"] {
+        juju.fails(tool, "*", 1, r#"ERROR secret "slurm-auth-key" not found"#);
+    }
     juju
 }
 

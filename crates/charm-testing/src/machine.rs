@@ -58,6 +58,7 @@ impl FakeMachine {
         // Whoever runs the test owns all there is, so every owner has its numbers.
         fake.write("/etc/passwd", &format!("root:x:{user}:{group}::/:/bin/sh\nslurm:x:{user}:{group}::/:/bin/false\n"));
         fake.write("/run/systemd/container", "systemd-nspawn\n");
+        fake.write("/proc/self/mountinfo", "1 0 0:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n");
         let charm = format!("/var/lib/juju/agents/unit-{}/charm", unit.dashed());
         for directory in ["/etc/slurm", "/etc/default", "/var/lib/dpkg/updates", &charm] {
             fs::create_dir_all(fake.programs.path(directory)).expect("a test needs its directories");

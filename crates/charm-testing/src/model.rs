@@ -215,6 +215,28 @@ impl Model {
         Ok(())
     }
 
+    /// Writes the bag of a unit that the test plays itself.
+    pub fn play_unit(&self, unit: &UnitName, relation: &RelationId, bag: &Databag) -> Result<(), Impossible> {
+        let mut state = self.state();
+        state.unit(unit)?;
+        let found = state.relations.get_mut(&relation.number()).filter(|relation| relation.has(&unit.app()));
+        let found = found.ok_or_else(|| Impossible::new(format!("unit {unit} is not in {relation}")))?;
+        state::merge(found.bags.entry(unit.to_string()).or_default(), bag);
+        Ok(())
+    }
+
+    /// Has the agent of a unit go on seeing the other application's bag as it first read it, empty, as Juju's does after a relation was made
+    /// again; or takes that back, as a restart of the agent does.
+    pub fn deafen(&self, unit: &UnitName, relation: &RelationId, deaf: bool) -> Result<(), Impossible> {
+        let mut state = self.state();
+        let heard = &mut state.unit(unit)?.deaf_to;
+        match deaf {
+            true => heard.insert(relation.number()),
+            false => heard.remove(&relation.number()),
+        };
+        Ok(())
+    }
+
     /// Makes a secret of an application that the test plays itself, granted over a relation, and returns its URI.
     pub fn play_secret(
         &self,
@@ -276,6 +298,11 @@ impl Model {
         for secret in self.state().secrets.values_mut() {
             secret.revisions.iter_mut().for_each(BTreeMap::clear);
         }
+    }
+
+    /// Has Juju deny every look into a secret, or no longer.
+    pub fn deny_secrets(&self, deny: bool) {
+        self.state().secrets_denied = deny;
     }
 
     /// Takes every grant of a secret away, as if none had taken.

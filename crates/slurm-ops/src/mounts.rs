@@ -6,6 +6,7 @@
 use crate::command::{Command, CommandError};
 use crate::files::{self, FileError};
 use crate::machine::Machine;
+use nix::unistd::{AccessFlags, access};
 use std::path::Path;
 use std::time::Duration;
 
@@ -93,8 +94,13 @@ fn read_within(machine: &Machine, path: impl AsRef<Path>, deadline: Duration) ->
     }
 }
 
-/// Tells whether a directory is there and can be written.
+/// Tells whether a directory is there and can be written. A disk of this machine answers; a file system of another only a child asks.
 pub fn is_writable(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, CommandError> {
+    let table = files::read(machine, "/proc/self/mountinfo").ok().flatten().unwrap_or_default();
+    if is_on_a_disk(&String::from_utf8_lossy(&table), path.as_ref()) {
+        let path = machine.path(path);
+        return Ok(path.is_dir() && access(&path, AccessFlags::W_OK).is_ok());
+    }
     let path = text(machine, path.as_ref());
     let command = child(machine, "test").args(["-d", &path, "-a", "-w", &path]);
     let output = command.output()?;
@@ -103,6 +109,13 @@ pub fn is_writable(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, Co
         1 => Ok(false),
         _ => Err(command.unreadable(output.complaint())),
     }
+}
+
+/// Tells whether a path is on a file system that needs nobody else. What is not known to be one is none.
+fn is_on_a_disk(table: &str, path: &Path) -> bool {
+    const DISKS: [&str; 9] = ["bcachefs", "btrfs", "ext2", "ext3", "ext4", "overlay", "tmpfs", "xfs", "zfs"];
+    let holder = path.ancestors().map(|above| parse(table, above)).find(|mount| *mount != Mount::Nothing);
+    matches!(holder, Some(Mount::Mounted { file_system, .. }) if DISKS.contains(&file_system.as_str()))
 }
 
 fn child(machine: &Machine, program: &str) -> Command {
@@ -139,6 +152,21 @@ mod tests {
         assert_eq!(at("/home"), Mount::Trigger);
         assert_eq!(at("/var/lib/slurm"), Mount::Nothing);
         assert_eq!(at("/var/lib/slurm/checkpoint/state"), Mount::Nothing);
+    }
+
+    #[test]
+    fn only_a_disk_of_this_machine_is_asked_without_a_child() {
+        let disk = |path: &str| is_on_a_disk(TABLE, Path::new(path));
+        assert!(disk("/var/lib/slurm") && disk("/mnt/with blank/a/b"));
+        assert!(!disk("/var/lib/slurm/checkpoint/state") && !disk("/home/somebody") && !disk("/scratch"));
+        assert!(!is_on_a_disk("", Path::new("/var/lib/slurm")));
+        let directory = tempfile::tempdir().unwrap();
+        let machine = Machine::at(directory.path());
+        std::fs::create_dir_all(directory.path().join("proc/self")).unwrap();
+        std::fs::write(directory.path().join("proc/self/mountinfo"), TABLE).unwrap();
+        std::fs::write(directory.path().join("file"), "").unwrap();
+        assert!(is_writable(&machine, "/proc").unwrap());
+        assert!(!is_writable(&machine, "/file").unwrap() && !is_writable(&machine, "/none").unwrap());
     }
 
     #[test]

@@ -136,23 +136,17 @@ fn a_partition_is_closed_opened_and_deleted() {
 #[test]
 fn partitions_are_saved_without_changing_any() {
     const SAVED: &str = "/state/part_state";
-    let recorded = include_str!("recorded/partition.json");
-    let limited = recorded.replacen(
-        "\"time\": {\n          \"set\": false,\n          \"infinite\": true,\n          \"number\": 0",
-        "\"time\": {\n          \"set\": true,\n          \"infinite\": false,\n          \"number\": 60",
-        1,
-    );
-    assert_ne!(limited, recorded);
-    for (answer, limit) in [(recorded, "unlimited"), (limited.as_str(), "60")] {
-        let sandbox = Sandbox::new();
-        sandbox.file("/answer", answer).file("/state/other", "");
-        let script = "case $1 in show) cat $ROOT/answer ;; update) echo saved > $ROOT/state/part_state ;; esac";
-        sandbox.program("scontrol", script);
-        assert_eq!(scontrol::save_partitions(&sandbox.machine(), &compute(), SAVED), Ok(true));
-        assert_eq!(sandbox.calls()[1], format!("scontrol update partitionname=compute maxtime={limit}"));
-    }
-    let absent = answering("scontrol", include_str!("recorded/partition-absent.json"), "", 0);
-    let error = scontrol::save_partitions(&absent.machine(), &compute(), SAVED).unwrap_err();
+    let sandbox = Sandbox::new();
+    sandbox.file("/state/other", "");
+    let shown = "PartitionName=compute AllowGroups=ALL LLN=NO MaxTime=UNLIMITED State=UP";
+    let script = format!("case $1 in --oneliner) echo {shown} ;; update) echo saved > $ROOT/state/part_state ;; esac");
+    sandbox.program("scontrol", &script);
+    let known = scontrol::partition_settings(&sandbox.machine()).unwrap();
+    assert_eq!(scontrol::save_partitions(&sandbox.machine(), &compute(), &known, SAVED), Ok(true));
+    let expected = ["scontrol --oneliner show partition", "scontrol update partitionname=compute LLN=NO"];
+    assert_eq!(sandbox.calls(), expected);
+    let absent = "absent".parse().unwrap();
+    let error = scontrol::save_partitions(&sandbox.machine(), &absent, &known, SAVED).unwrap_err();
     assert_eq!(error.refusal(), Some(Refusal::NoSuchPartition));
 }
 

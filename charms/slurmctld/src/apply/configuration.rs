@@ -7,17 +7,31 @@ use super::by_hand::{self, Noted};
 use crate::configuration::{Change, Files, Refusals, Refused, Suspect};
 use crate::error::Error;
 use crate::names;
-use crate::observe::Tried;
+use crate::observe::Memory;
 use slurm_conf::PartitionName;
 use slurm_ops::Machine;
 use slurm_ops::files::{self, Access};
 use slurm_ops::scontrol::{self, Candidate, Reconfigure};
 
 /// Puts a configuration in place if Slurm's parser can read it; else notes why not.
-pub(super) fn offer(machine: &Machine, files: &Files, version: &str, suspects: &[Suspect]) -> Result<(), Error> {
+pub(super) fn offer(
+    machine: &Machine,
+    memory: &mut Memory,
+    files: &Files,
+    version: &str,
+    suspects: &[Suspect],
+) -> Result<(), Error> {
     let text = files.slurm.as_deref().unwrap_or_default();
     files::replace(machine, names::CANDIDATE_CONF, text.as_bytes(), &Access::slurm(0o644))?;
-    let verdict = scontrol::check(machine, &machine.path(names::CANDIDATE_CONF));
+    let candidate = machine.path(names::CANDIDATE_CONF);
+    let verdict = match memory.answers() {
+        true => {
+            let (verdict, weights) = scontrol::check_and_weigh(machine, &candidate);
+            memory.weights = weights;
+            verdict
+        }
+        false => scontrol::check(machine, &candidate),
+    };
     files::remove(machine, names::CANDIDATE_CONF)?;
     match verdict {
         Candidate::Refused { reason } => {
@@ -58,7 +72,7 @@ pub(super) fn blame(machine: &Machine, suspect: &Suspect, reason: &str) -> Resul
 /// Makes slurmctld load the configuration in place, and keeps or takes back the files by what it says.
 pub(super) fn reconfigure(
     machine: &Machine,
-    tried: &mut Tried,
+    memory: &mut Memory,
     version: &str,
     suspects: &[Suspect],
     back: &Files,
@@ -68,41 +82,52 @@ pub(super) fn reconfigure(
     for (path, text) in Files::PATHS.into_iter().zip(texts) {
         *text = files::read_text(machine, path)?;
     }
-    let set_by_hand = match by_hand::note(machine)? {
+    let set_by_hand = match by_hand::note(machine, memory)? {
         Noted::Settings(settings) => Some(settings),
         Noted::Nothing => None,
         Noted::Unknown(why) => {
-            tried.reconfigure = Some(why);
+            memory.forget_daemon();
+            memory.tried.reconfigure = Some(why);
             return Ok(());
         }
     };
     match scontrol::reconfigure(machine, names::STATE_DIRECTORY) {
         Reconfigure::Accepted => {
             let (old, new) = (back.slurm.as_deref().unwrap_or_default(), live.slurm.as_deref().unwrap_or_default());
-            let kept = set_by_hand.map_or(Ok(()), |before| scontrol::restore(machine, &before, old, new));
-            if let Err(error) = kept {
-                // Not accepted yet, so the next look reconfigures again and finds the note.
-                tried.reconfigure = Some(error.to_string());
-                return Ok(());
+            let kept = set_by_hand.map(|before| scontrol::restore(machine, &before, old, new)).transpose();
+            match kept {
+                // It answers as before, and may have told what is asked next.
+                Ok(Some(partitions)) => memory.partitions = partitions,
+                Ok(None) => memory.forget_daemon(),
+                Err(error) => {
+                    // Not accepted yet, so the next look reconfigures again and finds the note.
+                    memory.forget_daemon();
+                    memory.tried.reconfigure = Some(error.to_string());
+                    return Ok(());
+                }
             }
             by_hand::forget(machine)?;
             write(machine, &live, names::ACCEPTED)
         }
         Reconfigure::Refused { reason } => {
+            memory.forget_daemon();
             by_hand::forget(machine)?;
-            tried.taken_back = taken_by_hand(suspects, &reason);
+            memory.tried.taken_back = taken_by_hand(suspects, &reason);
             restore(machine, &Refused { files: live, version: version.to_owned(), reason }, suspects, back)
         }
         Reconfigure::Unknown { why } => {
-            tried.reconfigure = Some(why);
+            memory.forget_daemon();
+            memory.tried.reconfigure = Some(why);
             Ok(())
         }
     }
 }
 
 /// Makes slurmctld write all its partitions. A failure leaves the older ones saved, and the next look sees that.
-pub(super) fn save_partitions(machine: &Machine, partition: &PartitionName) {
-    if let Err(error) = scontrol::save_partitions(machine, partition, names::PARTITION_STATE) {
+pub(super) fn save_partitions(machine: &Machine, memory: &mut Memory, partition: &PartitionName) {
+    let known = memory.partitions.take().map_or_else(|| scontrol::partition_settings(machine), Ok);
+    let saved = known.and_then(|known| scontrol::save_partitions(machine, partition, &known, names::PARTITION_STATE));
+    if let Err(error) = saved {
         tracing::warn!("partitions are not saved yet: {error}");
     }
 }

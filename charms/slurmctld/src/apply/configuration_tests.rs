@@ -1,13 +1,14 @@
 //! What becomes of the files beside slurm.conf, on a made-up machine whose scontrol answers as told.
 
 use super::*;
+use crate::observe::Tried;
 use slurm_ops::files::read_text;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use tempfile::TempDir;
 
 /// Slurm that is content with everything, and has nothing in memory.
-const CONTENT: &str = "case \"$*\" in *'show node'*) echo '{\"nodes\": []}';; esac; exit 0";
+const CONTENT: &str = "exit 0";
 const PARSER: &str = "scontrol: error: _parse_next_key: Parsing error at unrecognized key: BogusKey\nscontrol: fatal: Unable to process configuration file";
 
 fn files(slurm: &str) -> Files {
@@ -59,9 +60,9 @@ impl Stage {
 
     /// Has slurmctld load what is in place, and returns what is remembered of it.
     fn reconfigure(&self) -> Tried {
-        let mut tried = Tried::default();
-        reconfigure(&self.machine, &mut tried, "24.11.5", &[suspect()], &files("old")).unwrap();
-        tried
+        let mut memory = Memory::default();
+        reconfigure(&self.machine, &mut memory, "24.11.5", &[suspect()], &files("old")).unwrap();
+        memory.tried
     }
 
     fn calls(&self) -> Vec<String> {
@@ -91,10 +92,10 @@ fn a_refused_configuration_is_taken_back_with_its_reason() {
 #[test]
 fn whoever_changed_the_file_by_hand_is_told_that_it_was_taken_back() {
     let stage = Stage::new(&format!("echo '{PARSER}' >&2; exit 1"));
-    let mut tried = Tried::default();
+    let mut memory = Memory::default();
     let by_hand = Suspect { change: Change::File, ..suspect() };
-    reconfigure(&stage.machine, &mut tried, "24.11.5", &[by_hand], &files("old")).unwrap();
-    assert!(tried.taken_back.is_some_and(|why| why.contains("BogusKey")));
+    reconfigure(&stage.machine, &mut memory, "24.11.5", &[by_hand], &files("old")).unwrap();
+    assert!(memory.tried.taken_back.is_some_and(|why| why.contains("BogusKey")));
 }
 
 #[test]
@@ -110,7 +111,7 @@ fn an_unanswered_reconfigure_changes_no_file() {
 #[test]
 fn a_candidate_that_the_parser_refuses_never_comes_into_place() {
     let stage = Stage::new(&format!("echo '{PARSER}' >&2; exit 1"));
-    offer(&stage.machine, &files("BogusKey=1\n"), "24.11.5", &[suspect()]).unwrap();
+    offer(&stage.machine, &mut Memory::default(), &files("BogusKey=1\n"), "24.11.5", &[suspect()]).unwrap();
     assert_eq!(stage.text(names::SLURM_CONF).as_deref(), Some("new"));
     assert_eq!(stage.text(names::CGROUP_CONF), None);
     let refusals = stage.refusals().unwrap();
@@ -122,7 +123,7 @@ fn a_candidate_that_the_parser_refuses_never_comes_into_place() {
 #[test]
 fn a_readable_candidate_comes_into_place_whole() {
     let stage = Stage::new(CONTENT);
-    offer(&stage.machine, &files("ClusterName=lab\n"), "24.11.5", &[]).unwrap();
+    offer(&stage.machine, &mut Memory::default(), &files("ClusterName=lab\n"), "24.11.5", &[]).unwrap();
     assert_eq!(stage.text(names::SLURM_CONF).as_deref(), Some("ClusterName=lab\n"));
     assert_eq!(stage.text(names::GRES_CONF).as_deref(), Some("gres"));
     assert_eq!(stage.refusals(), None);

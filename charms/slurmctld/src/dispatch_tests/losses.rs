@@ -18,6 +18,22 @@ fn a_lost_key_file_comes_back_from_the_secret() {
 }
 
 #[test]
+fn no_second_key_is_made_while_juju_will_not_show_the_first() {
+    let (cluster, ..) = Cluster::at_rest();
+    for path in ["/etc/slurm/slurm.jwks", "/etc/slurm/jwt_hs256.key"] {
+        let before = cluster.machine.read(path).unwrap();
+        std::fs::remove_file(cluster.machine.machine().path(path)).unwrap();
+        cluster.model.deny_secrets(true);
+        cluster.hook(&Hook::named("update-status"));
+        assert_eq!(cluster.machine.read(path), None, "{path}");
+        assert!(cluster.status().starts_with("waiting: for the "), "{}", cluster.status());
+        cluster.model.deny_secrets(false);
+        cluster.hook(&Hook::named("update-status"));
+        assert_eq!(cluster.machine.read(path), Some(before), "{path}");
+    }
+}
+
+#[test]
 fn the_lost_content_of_a_secret_comes_back_from_the_file() {
     let (cluster, ..) = Cluster::at_rest();
     let before: Vec<_> =
@@ -52,6 +68,39 @@ fn a_relation_made_again_that_tells_nothing_is_looked_at_by_the_timer() {
     cluster.model.play(&compute, &relation, &super::partition("compute")).unwrap();
     cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
     assert!(!cluster.model.app_bag(&relation, &cluster.app).is_empty());
+}
+
+#[test]
+fn a_deaf_agent_does_not_keep_a_later_change_from_being_seen() {
+    let cluster = Cluster::deployed();
+    let (relation, compute) = cluster.relate("compute");
+    let leader = cluster.model.add_unit(&compute).unwrap();
+    cluster.model.deafen(&cluster.unit, &relation, true).unwrap();
+    let says = |limit: u64| {
+        let mut bag = super::partition("compute");
+        let changed = json!({"partitionname": "compute", "nodes": ["compute"], "maxtime": limit});
+        bag.insert("partition".to_owned(), changed.to_string());
+        cluster.model.play(&compute, &relation, &super::partition("compute")).unwrap();
+        cluster.model.play_unit(&leader, &relation, &bag).unwrap();
+    };
+    let timer = || cluster.machine.read("/run/systemd/transient/slurmctld-0-look-again.timer").is_some();
+    says(60);
+    cluster.hook(&Hook::created(&relation, &compute));
+    assert!(cluster.conf().contains("MaxTime=60"), "{}", cluster.conf());
+    // Nobody will call, so the timer goes on as long as this lasts; but there is nothing to do, and nothing is done.
+    for _ in 0..3 {
+        assert!(timer());
+        cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    }
+    assert!(cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN)).writes().is_empty());
+    assert_eq!(cluster.status(), "active: primary - UP");
+    says(90);
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert!(cluster.conf().contains("MaxTime=90"), "{}", cluster.conf());
+    // The agent starts anew, and hears again.
+    cluster.model.deafen(&cluster.unit, &relation, false).unwrap();
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert!(!timer());
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use super::{Compute, MountEndpoint, Offer, Peer, Secret, Shared, read::Memory};
 use crate::error::Error;
 use crate::names;
-use charm::tools::{SecretAnswer, SecretInfo};
-use charm::{AppName, Context, EndpointName, RelationId, Tools};
-use slurm_interface::{ComputeData, PeerApp, PeerUnit, SecretUri};
+use charm::tools::{SecretAnswer, SecretInfo, Unreadable};
+use charm::{AppName, Context, EndpointName, Event, RelationId, Tools};
+use slurm_interface::{ComputeData, ControllerData, PeerApp, PeerUnit, SecretUri};
 use std::collections::BTreeSet;
 
 /// Returns the relations of an endpoint without the one that this very hook ends: Juju may still list it.
@@ -39,7 +39,7 @@ pub(super) fn mount(ctx: &Context, tools: &Tools, leader: bool) -> Result<Option
 pub(super) fn computes(ctx: &Context, tools: &Tools, leader: bool) -> Result<Vec<Compute>, Error> {
     let mut computes = Vec::new();
     for relation in relations(ctx, tools, names::ENDPOINT_SLURMD)? {
-        let Some(app) = tools.relation_list_app(&relation)? else { continue };
+        let Some(app) = remote_app(ctx, tools, &relation)? else { continue };
         let offer = match ComputeData::decode(&tools.relation_get_remote(&relation, &app)?) {
             Ok(None) => Offer::Nothing,
             Ok(Some(data)) => Offer::Partition(data.partition, data.nodeset),
@@ -52,9 +52,28 @@ pub(super) fn computes(ctx: &Context, tools: &Tools, leader: bool) -> Result<Vec
             true => tools.relation_get_app(&relation, &ctx.unit.app())?,
             false => Default::default(),
         };
-        computes.push(Compute { relation, app, offer, published });
+        let deaf = tools.is_deaf_to(&relation);
+        computes.push(Compute { relation, app, offer, deaf, published });
     }
     Ok(computes)
+}
+
+/// Names the application at the other end. In a hook of the relation itself Juju has said so already.
+fn remote_app(ctx: &Context, tools: &Tools, relation: &RelationId) -> Result<Option<AppName>, Error> {
+    match &ctx.event {
+        Event::Relation(event) if event.relation == *relation && event.remote_app.is_some() => {
+            Ok(event.remote_app.clone())
+        }
+        _ => Ok(tools.relation_list_app(relation)?),
+    }
+}
+
+/// Says whether an application knows all that it needs, so that nothing is left to be granted and published.
+pub(super) fn is_told(compute: &Compute) -> bool {
+    match compute.offer {
+        Offer::Partition(..) => matches!(ControllerData::decode(&compute.published), Ok(Some(_))),
+        Offer::Nothing | Offer::Unusable(_) => true,
+    }
 }
 
 /// The partition of an application has its name, and Slurm has its own use for two.
@@ -62,14 +81,60 @@ fn is_reserved(app: &AppName) -> bool {
     ["default", "all"].contains(&app.as_str())
 }
 
-/// Asked of the leader only: nobody else may know. With `trust` its content is taken to be there.
-pub(super) fn secret(
+/// Looks up the secret that compute units read. Asked of the leader only: nobody else may know. With `trust` its content is taken to be there.
+pub(super) fn auth_secret(
     ctx: &Context,
     tools: &Tools,
-    label: &'static str,
     memory: &mut Memory,
     computes: &[Compute],
     trust: bool,
+) -> Result<Secret, Error> {
+    remembered(names::AUTH_SECRET, memory, |memory| {
+        let label = names::AUTH_SECRET;
+        let Some(info) = tools.secret_info_get(label)? else { return Ok(Secret::Absent) };
+        let Some(uri) = SecretUri::new(&info.id.uri_in(&ctx.model_uuid)).or_else(|| SecretUri::new(info.id.as_str()))
+        else {
+            return Ok(Secret::Unknown);
+        };
+        let refilled = memory.tried.refilled.contains(label);
+        let readable = if trust || refilled { Some(true) } else { is_readable(tools, label)? };
+        let Some(readable) = readable else { return Ok(Secret::Unknown) };
+        let shown = computes.iter().filter(|compute| is_granted(&info, &compute.app, &ctx.unit.app()));
+        let shown: BTreeSet<RelationId> = shown.map(|compute| compute.relation.clone()).collect();
+        let unconfirmed: BTreeSet<RelationId> = memory.granted.difference(&shown).cloned().collect();
+        let granted = shown.union(&unconfirmed).cloned().collect();
+        Ok(Secret::Shared(Shared { id: info.id, uri, readable, granted, unconfirmed }))
+    })
+}
+
+/// Looks up the secret that nobody else reads. Whoever can read it knows all there is to know.
+pub(super) fn jwt_secret(tools: &Tools, memory: &mut Memory) -> Result<Secret, Error> {
+    remembered(names::JWT_SECRET, memory, |memory| {
+        let label = names::JWT_SECRET;
+        let refilled = memory.tried.refilled.contains(label);
+        Ok(match if refilled { Some(true) } else { is_readable(tools, label)? } {
+            None => Secret::Unknown,
+            Some(true) => Secret::Kept { readable: true },
+            Some(false) if tools.secret_info_get(label)?.is_some() => Secret::Kept { readable: false },
+            Some(false) => Secret::Absent,
+        })
+    })
+}
+
+/// Says whether a secret has a key in it. None: Juju would not say. That is no loss, or a new key would be made beside one that serves.
+fn is_readable(tools: &Tools, label: &str) -> Result<Option<bool>, Error> {
+    Ok(match tools.secret_get_label(label)? {
+        SecretAnswer::Content(content) => Some(content.get(names::SECRET_KEY).is_some()),
+        SecretAnswer::Unreadable(Unreadable::NotFound) => Some(false),
+        SecretAnswer::Unreadable(Unreadable::NotAllowed | Unreadable::AgentGone) => None,
+    })
+}
+
+/// Looks only if that may bring something new.
+fn remembered(
+    label: &'static str,
+    memory: &mut Memory,
+    look_up: impl FnOnce(&Memory) -> Result<Secret, Error>,
 ) -> Result<Secret, Error> {
     if memory.secrets_made.contains(label) {
         return Ok(Secret::JustMade);
@@ -77,34 +142,9 @@ pub(super) fn secret(
     if let Some(known) = memory.secrets.get(label) {
         return Ok(known.clone());
     }
-    let secret = look_up(ctx, tools, label, memory, computes, trust)?;
+    let secret = look_up(memory)?;
     memory.secrets.insert(label, secret.clone());
     Ok(secret)
-}
-
-fn look_up(
-    ctx: &Context,
-    tools: &Tools,
-    label: &'static str,
-    memory: &Memory,
-    computes: &[Compute],
-    trust: bool,
-) -> Result<Secret, Error> {
-    let Some(info) = tools.secret_info_get(label)? else { return Ok(Secret::Absent) };
-    let Some(uri) = SecretUri::new(&info.id.uri_in(&ctx.model_uuid)).or_else(|| SecretUri::new(info.id.as_str()))
-    else {
-        return Ok(Secret::Unknown);
-    };
-    let refilled = memory.tried.refilled.contains(label);
-    let readable = trust || refilled || matches!(tools.secret_get_label(label)?, SecretAnswer::Content(_));
-    let shown = computes.iter().filter(|compute| is_granted(&info, &compute.app, &ctx.unit.app()));
-    let shown: BTreeSet<RelationId> = shown.map(|compute| compute.relation.clone()).collect();
-    let unconfirmed = match label {
-        names::AUTH_SECRET => memory.granted.difference(&shown).cloned().collect(),
-        _ => BTreeSet::new(),
-    };
-    let granted = shown.union(&unconfirmed).cloned().collect();
-    Ok(Secret::Shared(Shared { id: info.id, uri, readable, granted, unconfirmed }))
 }
 
 /// Juju names a grant by the application and by the two ends of the relation, `compute.slurmctld#slurmctld.slurmd`.

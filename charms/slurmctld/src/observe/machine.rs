@@ -6,7 +6,7 @@ use crate::configuration::{Files, Refusals};
 use crate::error::Error;
 use crate::names;
 use charm::{Context, Event};
-use slurm_conf::HostName;
+use slurm_conf::{HostName, SlurmConf};
 use slurm_ops::journal::Stranger;
 use slurm_ops::mounts::Mount;
 use slurm_ops::packages::Inventory;
@@ -17,9 +17,19 @@ use std::time::{Duration, SystemTime};
 /// A slurmd that is refused tries again every ten seconds.
 const LATELY: Duration = Duration::from_secs(60);
 
-pub(super) fn observe(ctx: &Context, machine: &slurm_ops::Machine, memory: &mut Memory) -> Result<Machine, Error> {
+/// Looks at the machine. With `may_be_brief`, and if this machine is the one controller of a cluster that is up, no closer than needed.
+pub(super) fn observe(
+    ctx: &Context,
+    machine: &slurm_ops::Machine,
+    memory: &mut Memory,
+    may_be_brief: bool,
+) -> Result<Machine, Error> {
     let host = hostname::short()?;
-    let (unit, daemon) = match memory.daemon.take() {
+    let (live, accepted) = (read_files(machine, "")?, read_files(machine, names::ACCEPTED)?);
+    let alone = || may_be_brief && [&live, &accepted].iter().all(|files| is_only_controller(files, &host));
+    let brief = *memory.brief.get_or_insert_with(alone);
+    let known = memory.daemon.take().or_else(|| if brief { answering(machine, memory) } else { None });
+    let (unit, daemon) = match known {
         Some(known) => known,
         None => {
             let unit = systemd::state(machine, names::SERVICE)?;
@@ -46,8 +56,8 @@ pub(super) fn observe(ctx: &Context, machine: &slurm_ops::Machine, memory: &mut 
         // A drop-in that systemd has not read does not count.
         drop_in: read_by_systemd(systemd::read_drop_in(machine, names::SERVICE, names::DROP_IN)?),
         failure_service: systemd::read_unit_file(machine, names::FAILURE_SERVICE)?,
-        live: read_files(machine, "")?,
-        accepted: read_files(machine, names::ACCEPTED)?,
+        live,
+        accepted,
         refusals: refusals(machine)?,
         daemon,
         partitions_saved: partitions_saved(machine),
@@ -107,6 +117,19 @@ fn contents(machine: &slurm_ops::Machine) -> StateDirectory {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => StateDirectory::Absent,
         Err(error) => StateDirectory::Unreadable(error.to_string()),
     }
+}
+
+/// Says whether a configuration names this machine, and no other, as a controller.
+fn is_only_controller(files: &Files, host: &HostName) -> bool {
+    let conf = files.slurm.as_ref().and_then(|text| SlurmConf::parse(text).ok()).unwrap_or_default();
+    let hosts: Vec<&str> = conf.controllers().iter().filter_map(|line| line.split('(').next()).collect();
+    hosts == [host.as_str()]
+}
+
+/// Asks the only controller of a cluster for what a change would have to ask it anyway. Whoever answers is up, and systemd need not be asked.
+fn answering(machine: &slurm_ops::Machine, memory: &mut Memory) -> Option<(UnitState, Daemon)> {
+    memory.partitions = Some(scontrol::partition_settings(machine).ok()?);
+    Some((UnitState::default(), Daemon::Answering { mode: "primary".to_owned() }))
 }
 
 fn daemon(machine: &slurm_ops::Machine, unit: &UnitState, host: &HostName) -> Daemon {

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::names;
 use crate::plan::Step;
 use charm::{Context, Event, RelationId, Tools, Wake};
+use slurm_ops::scontrol::{NodeWeights, PartitionSettings};
 use slurm_ops::systemd::UnitState;
 use slurm_ops::timer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,20 +22,36 @@ pub struct Memory {
     /// What was seen in this dispatch and cannot have changed since.
     pub(super) daemon: Option<(UnitState, Daemon)>,
     pub(super) secrets: BTreeMap<&'static str, Secret>,
+    /// What slurmctld has just told about itself, for whoever is going to ask the same.
+    pub partitions: Option<PartitionSettings>,
+    pub weights: Option<NodeWeights>,
+    /// How much this dispatch looks at: decided once, or a look of it would miss what an earlier one began.
+    pub(super) brief: Option<bool>,
+    pub(super) told: Option<bool>,
 }
 
 impl Memory {
     /// Forgets what a step may have changed.
     pub fn forget(&mut self, step: &Step) {
         match step {
-            Step::InstallPackages(_)
-            | Step::WriteDropIn(_)
-            | Step::StartDaemon
-            | Step::Reconfigure { .. }
-            | Step::RestoreConfiguration { .. } => self.daemon = None,
+            Step::InstallPackages(_) | Step::WriteDropIn(_) | Step::StartDaemon | Step::RestoreConfiguration { .. } => {
+                self.forget_daemon()
+            }
             Step::AddSecret(_) | Step::RefillSecret(_) | Step::GrantSecret(_) => self.secrets.clear(),
             _ => {}
         }
+    }
+
+    /// Forgets what is known about slurmctld.
+    pub fn forget_daemon(&mut self) {
+        self.daemon = None;
+        self.partitions = None;
+        self.weights = None;
+    }
+
+    /// Says whether slurmctld is known to answer.
+    pub fn answers(&self) -> bool {
+        matches!(self.daemon, Some((_, Daemon::Answering { .. })))
     }
 }
 
@@ -45,7 +62,11 @@ pub fn observe(
     machine: &slurm_ops::Machine,
     memory: &mut Memory,
 ) -> Result<Observed, Error> {
-    let machine_facts = machine::observe(ctx, machine, memory)?;
+    let options = options(tools)?;
+    let waking = timer::is_set(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name);
+    let may_be_brief = is_about_compute(ctx) && !options.network_state && !waking;
+    let machine_facts = machine::observe(ctx, machine, memory, may_be_brief)?;
+    let brief = memory.brief.unwrap_or_default();
     let leader = tools.is_leader()?;
     // Who else there is matters only to a unit that does not know yet whether it is the controller.
     let unborn = machine_facts.live.slurm.is_none() && machine_facts.accepted.slurm.is_none();
@@ -55,16 +76,15 @@ pub fn observe(
         false => Vec::new(),
     };
     let computes = juju::computes(ctx, tools, leader)?;
-    let options = options(tools)?;
-    let brief = is_brief(ctx, &machine_facts, &options);
+    let told = *memory.told.get_or_insert_with(|| computes.iter().all(juju::is_told));
     // Of no interest to a cluster on a local disk.
     let network_state = options.network_state;
-    let auth_secret = match leader {
-        true => juju::secret(ctx, tools, names::AUTH_SECRET, memory, &computes, brief && machine_facts.auth_key)?,
+    let auth_secret = match leader && !(brief && machine_facts.auth_key && told) {
+        true => juju::auth_secret(ctx, tools, memory, &computes, brief && machine_facts.auth_key)?,
         false => Secret::Unknown,
     };
     let jwt_secret = match leader && !(brief && machine_facts.jwt_key) {
-        true => juju::secret(ctx, tools, names::JWT_SECRET, memory, &computes, false)?,
+        true => juju::jwt_secret(tools, memory)?,
         false => Secret::Unknown,
     };
     Ok(Observed {
@@ -81,22 +101,19 @@ pub fn observe(
         jwt_secret,
         computes,
         port_open: brief || tools.opened_ports()?.contains(&charm::tools::Port::tcp(names::PORT)),
-        waking: timer::is_set(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name),
+        waking,
         machine: machine_facts,
         tried: memory.tried.clone(),
     })
 }
 
-/// Says whether this hook is about one compute application of a cluster that is up. There are many of them, one for each unit that
-/// joins, and each look costs a process; what has nothing to do with that application is looked at in the other hooks.
-fn is_brief(ctx: &Context, machine: &super::Machine, options: &Options) -> bool {
-    let about = match &ctx.event {
+/// Says whether this hook is about one compute application. There are many of them, one for each unit that joins, and each look costs a
+/// process; in a cluster that is up and waits for nothing, what has nothing to do with that application is looked at in the other hooks.
+fn is_about_compute(ctx: &Context) -> bool {
+    match &ctx.event {
         Event::Relation(event) => event.endpoint.as_str() == names::ENDPOINT_SLURMD,
         _ => false,
-    };
-    // A machine that its configuration does not name has to find out first what it is for.
-    let serves = |text: &Option<String>| text.as_ref().is_some_and(|text| text.contains(machine.host.as_str()));
-    about && serves(&machine.accepted.slurm) && serves(&machine.live.slurm) && !options.network_state
+    }
 }
 
 fn options(tools: &Tools) -> Result<Options, Error> {

@@ -2,7 +2,7 @@
 
 use super::{Step, identity, options};
 use crate::names;
-use crate::observe::{Daemon, Observed, Secret, StateDirectory};
+use crate::observe::{Daemon, Observed, Secret, Shared, StateDirectory};
 use charm::Wake;
 use slurm_ops::packages::Obstacle;
 use slurm_ops::systemd;
@@ -73,8 +73,8 @@ pub(super) fn prepare(seen: &Observed) -> Vec<Step> {
 fn key(secret: &Secret, make: Step, restore: Step) -> Option<Step> {
     match secret {
         Secret::Absent => Some(make),
-        Secret::Shared(shared) if shared.readable => Some(restore),
-        Secret::Shared(_) => Some(make),
+        Secret::Shared(Shared { readable: true, .. }) | Secret::Kept { readable: true } => Some(restore),
+        Secret::Shared(_) | Secret::Kept { .. } => Some(make),
         Secret::JustMade | Secret::Unknown => None,
     }
 }

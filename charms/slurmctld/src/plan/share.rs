@@ -56,8 +56,10 @@ pub(super) fn share(seen: &Observed) -> Vec<Step> {
 fn keep(secret: &Secret, label: &'static str, on_disk: bool) -> Option<Step> {
     match secret {
         Secret::Absent if on_disk => Some(Step::AddSecret(label)),
-        Secret::Shared(shared) if on_disk && !shared.readable => Some(Step::RefillSecret(label)),
-        Secret::Absent | Secret::Shared(_) | Secret::JustMade | Secret::Unknown => None,
+        Secret::Shared(Shared { readable: false, .. }) | Secret::Kept { readable: false } if on_disk => {
+            Some(Step::RefillSecret(label))
+        }
+        Secret::Absent | Secret::Shared(_) | Secret::Kept { .. } | Secret::JustMade | Secret::Unknown => None,
     }
 }
 
@@ -95,7 +97,7 @@ pub(super) fn grant_due(seen: &Observed) -> bool {
     match &seen.auth_secret {
         Secret::JustMade => !seen.computes.is_empty(),
         Secret::Shared(shared) => !shared.unconfirmed.is_empty(),
-        Secret::Absent | Secret::Unknown => false,
+        Secret::Absent | Secret::Kept { .. } | Secret::Unknown => false,
     }
 }
 

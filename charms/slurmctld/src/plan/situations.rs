@@ -117,7 +117,7 @@ impl Observed {
             match secret {
                 Secret::JustMade => *secret = shared(&[]),
                 Secret::Shared(shared) => shared.unconfirmed.clear(),
-                Secret::Absent | Secret::Unknown => {}
+                Secret::Absent | Secret::Kept { .. } | Secret::Unknown => {}
             }
         }
         self
@@ -140,7 +140,8 @@ impl Observed {
 
     pub(crate) fn with_offer(mut self, app: &str, offer: Offer) -> Self {
         let relation = format!("slurmd:{}", self.computes.len() + 1).parse().unwrap();
-        self.computes.push(Compute { relation, app: app.parse().unwrap(), offer, published: Databag::new() });
+        let app = app.parse().unwrap();
+        self.computes.push(Compute { relation, app, offer, deaf: false, published: Databag::new() });
         self
     }
 
@@ -215,7 +216,7 @@ impl Observed {
             Step::OpenPort => self.port_open = true,
             Step::AddSecret(label) => *self.secret(label) = Secret::JustMade,
             Step::RefillSecret(label) => match self.secret(label) {
-                Secret::Shared(shared) => shared.readable = true,
+                Secret::Shared(Shared { readable, .. }) | Secret::Kept { readable } => *readable = true,
                 other => panic!("a refill of {other:?}"),
             },
             Step::GrantSecret(relation) => match &mut self.auth_secret {

@@ -110,8 +110,15 @@ impl Programs {
             let name = line.split(' ').next().unwrap_or_default();
             let pairs = line.split(' ').filter_map(|word| word.split_once('='));
             let mut settings: BTreeMap<String, String> =
-                [("maxtime", "UNLIMITED"), ("prioritytier", "1")].map(|(key, value)| (key.into(), value.into())).into();
+                [("lln", "NO"), ("maxtime", "UNLIMITED"), ("prioritytier", "1"), ("state", "UP")]
+                    .map(|(key, value)| (key.into(), value.into()))
+                    .into();
             settings.extend(pairs.map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned())));
+            // Of a partition that is there slurmctld keeps the state, if it is told to.
+            let known = state.slurm.partitions.get(name).and_then(|known| known.get("state"));
+            if let Some(known) = known.filter(|_| text.contains("KeepPartState")) {
+                settings.insert("state".to_owned(), known.clone());
+            }
             if partitions.insert(name.to_owned(), settings).is_some() {
                 return Some(format!(
                     "fatal: _build_single_partitionline_info: duplicate entry for partition {name}\n"
@@ -125,6 +132,10 @@ impl Programs {
     pub(super) fn scontrol(&self, state: &mut State, words: &[&str]) -> Ended {
         match words {
             ["version"] => return self.check(state),
+            // Asked through a candidate, if there is one, so that this one is read first.
+            ["--oneliner", "show", "node"] if self.candidate().is_some() && self.check(state).code != 0 => {
+                return self.check(state);
+            }
             ["ping", ..] => return says(self.ping(state).to_string()),
             _ => {}
         }
@@ -143,6 +154,12 @@ impl Programs {
                 let found = state.slurm.partitions.iter().filter(|(own, _)| name.is_none_or(|name| name == own));
                 let shown: Vec<Value> = found.map(|(name, settings)| partition(name, settings)).collect();
                 says(json!({ "partitions": shown }).to_string())
+            }
+            ["--oneliner", "show", "node"] => {
+                let line = |(name, node): (&String, &Node)| {
+                    format!("NodeName={name} OS=Linux State=IDLE TmpDisk=0 Weight={} Owner=N/A\n", node.weight)
+                };
+                says(state.slurm.nodes.iter().map(line).collect::<String>())
             }
             ["--oneliner", "show", "partition"] => {
                 let pairs = |settings: &BTreeMap<String, String>| -> String {
@@ -164,10 +181,14 @@ impl Programs {
         }
     }
 
+    fn candidate(&self) -> Option<String> {
+        let candidates = ["/etc/slurm/slurm.conf.candidate", "/run/slurm-charm-candidate.conf"];
+        candidates.iter().find_map(|path| self.read(path))
+    }
+
     /// Every client reads its configuration first: the one under examination, if there is one.
     fn check(&self, state: &State) -> Ended {
-        let candidates = ["/etc/slurm/slurm.conf.candidate", "/run/slurm-charm-candidate.conf"];
-        let text = candidates.iter().find_map(|path| self.read(path)).unwrap_or_default();
+        let text = self.candidate().unwrap_or_default();
         match state.slurm.unreadable.iter().find(|word| text.contains(*word)) {
             None => says("slurm-wlm 24.11.5\n"),
             Some(word) => fails(

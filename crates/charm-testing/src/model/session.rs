@@ -307,7 +307,7 @@ impl Inner {
     }
 
     fn relation_get(&self, arguments: &Arguments) -> Answer {
-        let (_, relation) = self.relation(arguments)?;
+        let (number, relation) = self.relation(arguments)?;
         let owner = arguments.words.get(1).map(String::as_str).unwrap_or_default();
         let app = self.unit.app();
         if arguments.flag("--app") {
@@ -317,6 +317,10 @@ impl Inner {
             }
             if !relation.ends.iter().any(|(end, _)| end.as_str() == owner) {
                 return refused("permission denied");
+            }
+            let own = self.draft.apps[&app].units.get(&self.unit);
+            if owner != app.as_str() && own.is_some_and(|own| own.deaf_to.contains(&number)) {
+                return Ok("{}".to_owned());
             }
         } else if owner.split_once('/').is_none() {
             return misused(format!("expected unit name, got application name \"{owner}\""));

@@ -11,6 +11,8 @@ pub(super) struct State {
     pub(super) apps: BTreeMap<AppName, App>,
     pub(super) relations: BTreeMap<u64, Relation>,
     pub(super) secrets: BTreeMap<String, Secret>,
+    /// Nobody may look into a secret.
+    pub(super) secrets_denied: bool,
     /// How many hook tools are answered before one fails.
     pub(super) until_failure: Option<usize>,
     next_relation: u64,
@@ -34,6 +36,8 @@ pub(super) struct Unit {
     pub(super) kept: Databag,
     pub(super) version: String,
     pub(super) dying: bool,
+    /// Relations whose other application its agent goes on seeing as it was at first, that is, silent.
+    pub(super) deaf_to: BTreeSet<u64>,
 }
 
 #[derive(Clone)]

@@ -86,17 +86,23 @@ impl Tools {
             let mut copy = self.relation_get_remote_unit(relation, unit)?.unwrap_or_default();
             copy.retain(|key, _| !JUJUS_OWN.contains(&key.as_str()));
             if !copy.is_empty() {
+                self.session().deaf_to.insert(relation.clone());
                 return Ok(copy);
             }
         }
         Ok(bag)
     }
 
-    /// Has keys written to the own application's bag, which only the leader may, and to the own unit's: see
+    /// Says whether [`Tools::relation_get_remote`] had to make do with a copy. Then no hook will tell of a change.
+    pub fn is_deaf_to(&self, relation: &RelationId) -> bool {
+        self.session().deaf_to.contains(relation)
+    }
+
+    /// Has keys written to the own application's bag, which only the leader may, and a copy of that whole bag to the own unit's: see
     /// [`Tools::relation_get_remote`].
     pub fn relation_set_app_mirrored(&self, relation: &RelationId, values: &Databag) {
         self.relation_set_app(relation, values);
-        self.relation_set_unit(relation, values);
+        self.session().mirrored.insert(relation.clone());
     }
 
     /// Has keys of the own application's bag written at the end; only the leader may. An empty value deletes its key.

@@ -5,7 +5,7 @@ use super::secret::SecretContent;
 use super::{Databag, Refusal, ToolError, Tools};
 use crate::name::{RelationId, SecretId};
 use crate::tools::secret::Grantee;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// A true `is-leader` holds for half a minute at least; asked again well before that.
@@ -21,6 +21,10 @@ pub(super) struct Session {
     pub(super) state: BTreeMap<String, Option<String>>,
     pub(super) ports: BTreeMap<Port, bool>,
     bags: BTreeMap<(RelationId, Side), Databag>,
+    /// Relations in which the own unit's bag gets a copy of the application's.
+    pub(super) mirrored: BTreeSet<RelationId>,
+    /// Relations in which such a copy had to do.
+    pub(super) deaf_to: BTreeSet<RelationId>,
 }
 
 /// One of the two bags that a unit may write in a relation.
@@ -112,13 +116,19 @@ impl Tools {
     }
 
     fn send_bags(&self) -> Result<(), ToolError> {
-        let bags = std::mem::take(&mut self.session().bags);
-        for ((relation, side), wanted) in bags {
+        let mut bags = std::mem::take(&mut self.session().bags);
+        // An application's bag comes before that of a unit, which may get a copy of it.
+        while let Some(((relation, side), wanted)) = bags.pop_first() {
             let present = match side {
                 Side::App => self.relation_get_own_app(&relation),
                 Side::Unit => self.relation_get_unit(&relation, &self.unit).map(Some),
             };
             let Some(present) = unless_denied(present)?.map(Option::unwrap_or_default) else { continue };
+            if side == Side::App && self.session().mirrored.remove(&relation) {
+                // As it will be: a key that is deleted there is deleted here.
+                let copy = present.clone().into_iter().chain(wanted.clone());
+                bags.entry((relation.clone(), Side::Unit)).or_default().extend(copy);
+            }
             let is_new = |(key, value): &(&String, &String)| present.get(*key).map_or("", String::as_str) != *value;
             let changed: Databag =
                 wanted.iter().filter(is_new).map(|(key, value)| (key.clone(), value.clone())).collect();

@@ -204,8 +204,39 @@ impl ToolRunner for Deaf {
 fn where_an_agent_is_deaf_the_leaders_copy_is_read() {
     let tools = Tools::with_runner(&"slurmctld/0".parse().unwrap(), Arc::new(Deaf));
     let app: AppName = "compute".parse().unwrap();
+    assert!(!tools.is_deaf_to(&relation()));
     assert_eq!(tools.relation_get_remote(&relation(), &app).unwrap(), bag(&[("partition", "{}")]));
+    assert!(tools.is_deaf_to(&relation()));
     let (juju, tools) = stage(Juju::default());
     assert_eq!(tools.relation_get_remote(&relation(), &app).unwrap(), bag(&[("same", "1"), ("old", "2")]));
+    assert!(!tools.is_deaf_to(&relation()));
     calls(&juju, &["relation-get --format=json -r slurmd:3 --app - compute"]);
+}
+
+/// An application's bag with something in it, and a unit's with nothing.
+struct Leader(Mutex<Vec<String>>);
+
+impl ToolRunner for Leader {
+    fn run(&self, call: &Call<'_>) -> std::io::Result<Output> {
+        let input = String::from_utf8_lossy(call.stdin.unwrap_or_default()).into_owned();
+        let line = call.command_line();
+        let stdout = if line.contains("--app - ") { r#"{"same":"1","old":"2"}"# } else { "{}" };
+        if call.tool == "relation-set" {
+            self.0.lock().unwrap().push(format!("{line} < {input}"));
+        }
+        Ok(Output { exit_code: Some(0), stdout: stdout.into(), stderr: Vec::new() })
+    }
+}
+
+#[test]
+fn a_copy_is_whole_also_of_keys_that_an_earlier_leader_wrote() {
+    let juju = Arc::new(Leader(Mutex::default()));
+    let tools = Tools::with_runner(&"slurmctld/0".parse().unwrap(), juju.clone());
+    tools.relation_set_app_mirrored(&relation(), &bag(&[("new", "3"), ("old", "")]));
+    tools.send().unwrap();
+    let expected = [
+        r#"relation-set -r slurmd:3 --app --file - < {"new":"3","old":""}"#,
+        r#"relation-set -r slurmd:3 --file - < {"new":"3","same":"1"}"#,
+    ];
+    assert_eq!(*juju.0.lock().unwrap(), expected);
 }

@@ -1,6 +1,6 @@
 //! Partitions in Slurm's eyes: look them up, open and close them, delete them, have them saved.
 
-use super::{MaybeNumber, Refusal, ScontrolError, ask, change, scontrol};
+use super::{MaybeNumber, PartitionSettings, Refusal, ScontrolError, ask, change, scontrol};
 use crate::machine::Machine;
 use serde::Deserialize;
 use slurm_conf::PartitionName;
@@ -139,23 +139,25 @@ pub fn delete_partition(machine: &Machine, name: &PartitionName) -> Result<(), S
 /// How long slurmctld may take to write its partitions.
 const SAVE_PATIENCE: Duration = Duration::from_secs(2);
 const SAVE_PAUSE: Duration = Duration::from_millis(50);
+/// The setting through which it is made to. Any will do; this one hardly anybody changes, so nobody does in the very moment between the look and
+/// the update, which would take it back.
+const SAVED_THROUGH: &str = "LLN";
 
 /// Has slurmctld write all its partitions to disk now, by setting one of them to what it is, and tells whether that was seen on
 /// `state_file`. After a reconfigure the file still has the partitions from before, and a takeover would restore those.
 pub fn save_partitions(
     machine: &Machine,
     name: &PartitionName,
+    known: &PartitionSettings,
     state_file: impl AsRef<Path>,
 ) -> Result<bool, ScontrolError> {
     let saved_at = || -> Option<SystemTime> { machine.path(&state_file).metadata().ok()?.modified().ok() };
-    let answer: Answer = ask(|json| scontrol(machine).args(["show", "partition", name.as_str(), json]))?;
-    let Some(entry) = answer.partitions.into_iter().find(|entry| entry.name == name.as_str()) else {
+    let Some(value) = known.get(name, SAVED_THROUGH) else {
         let command = format!("scontrol show partition {name}");
         return Err(ScontrolError::Refused { command, reason: "Invalid partition name specified".to_owned() });
     };
     let before = saved_at();
-    let limit = entry.maximums.time.finite().map_or_else(|| "unlimited".to_owned(), |minutes| minutes.to_string());
-    update(machine, name, &format!("maxtime={limit}"))?;
+    update(machine, name, &format!("{SAVED_THROUGH}={value}"))?;
     let end = Instant::now() + SAVE_PATIENCE;
     while saved_at() == before {
         if Instant::now() >= end {

@@ -51,7 +51,7 @@ impl Inner {
             .grants
             .iter()
             .any(|number| self.draft.relations.get(number).is_some_and(|relation| relation.has(&app)));
-        if secret.owner != app && !granted {
+        if (secret.owner != app && !granted) || self.draft.secrets_denied {
             return refused(format!("\"{}\" is not allowed to read this secret", self.unit));
         }
         // A secret is never without a key: one that is has lost its content.
