@@ -221,6 +221,7 @@ fn restore(machine: &Machine, node: &NodeName, change: &Change) -> Result<(), Sc
             .extend(change.features.iter().filter(|feature| !features.contains(feature)).cloned().collect::<Vec<_>>());
         scontrol::set_node_features(machine, node, &features)?;
     }
+    scontrol::set_node_notes(machine, node, &change.notes)?;
     scontrol::set_node_comment(machine, node, change.comment())
 }
 

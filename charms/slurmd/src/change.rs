@@ -7,6 +7,7 @@ use crate::names;
 use crate::observe::Record;
 use serde::{Deserialize, Serialize};
 use slurm_conf::Node;
+use slurm_ops::scontrol::NodeNotes;
 
 /// The weight of a node about which nothing is said.
 const DEFAULT_WEIGHT: u64 = 1;
@@ -23,6 +24,8 @@ pub struct Change {
     /// Features that were added with scontrol.
     pub features: Vec<String>,
     pub comment: String,
+    #[serde(default)]
+    pub notes: NodeNotes,
 }
 
 /// A node that takes no jobs.
@@ -61,6 +64,7 @@ impl Change {
             weight: (weight_stays && record.weight != own).then_some(record.weight),
             features: record.features.iter().filter(|feature| !known.contains(feature)).cloned().collect(),
             comment: record.comment.clone(),
+            notes: record.notes.clone(),
         }
     }
 
@@ -86,7 +90,7 @@ impl Change {
             .is_none_or(|closed| closed.states.iter().all(|state| record.has(state)) && closed.reason == record.reason);
         let weight = self.weight.is_none_or(|weight| weight == record.weight);
         let features = self.features.iter().all(|feature| record.features.contains(feature));
-        closed && weight && features && record.comment == self.comment()
+        closed && weight && features && self.notes.are_in(&record.notes) && record.comment == self.comment()
     }
 
     /// Returns the comment to give back. One that is not empty also tells that the node has been saved.
@@ -113,10 +117,12 @@ pub fn is_ours(record: &Record) -> bool {
     record.has("DRAIN") && record.reason == names::CHANGE_REASON
 }
 
-/// Says whether Slurm closed the node because its description does not fit the machine. Another description may fit.
+/// Says whether Slurm closed the node because its description does not fit the machine. Another description may fit. Of a node that came
+/// back to its old description only the words are left.
 fn is_rejection(record: &Record) -> bool {
     let complaint = record.reason.starts_with("Low ") || record.reason.starts_with("gres/");
-    complaint && !record.has("DOWN") && (record.has("INVALID_REG") || record.reason_by == "slurm")
+    let (invalid, by_slurm) = (record.has("INVALID_REG"), record.reason_by == "slurm");
+    !record.has("DOWN") && ((invalid && (by_slurm || complaint)) || (complaint && by_slurm))
 }
 
 /// Returns the features that a description names.
@@ -175,11 +181,13 @@ mod tests {
             weight: 5,
             features: vec!["compute".to_owned(), "fast".to_owned()],
             comment: "mine".to_owned(),
+            notes: NodeNotes { extra: "rack=7".to_owned(), cpu_binding: 4, ..NodeNotes::default() },
             ..closed(&["DOWN", "DRAIN", "DYNAMIC_NORM"], "it's #3", "root")
         };
         let change = Change::of(&record, &node("CPUs=2 Feature=compute"), &node("CPUs=1 Feature=compute"));
         assert_eq!((change.weight, change.comment.as_str()), (Some(5), "mine"));
         assert_eq!(change.features, ["fast"]);
+        assert_eq!((change.notes.extra.as_str(), change.notes.cpu_binding), ("rack=7", 4));
         assert_eq!(change.closed.as_ref().unwrap().states, ["DOWN", "DRAIN"]);
         assert_eq!(change.first_conf(&node("CPUs=1")).render(), "CPUs=1 State=DOWN Reason=\"it s  3\"");
         assert_eq!(Change::parse(&change.render()), Some(change));
@@ -199,6 +207,9 @@ mod tests {
         assert_eq!(of(&closed(&["IDLE", "DRAIN"], names::CHANGE_REASON, "root")), None);
         assert_eq!(of(&closed(&["IDLE", "DRAIN", "INVALID_REG"], "Low RealMemory", "slurm")), None);
         assert_eq!(of(&closed(&["IDLE", "DRAIN"], "gres/gpu count reported lower than configured", "slurm")), None);
+        let words = "RestrictedCoresPerGPU=1 but the gpus are not topologically close";
+        assert_eq!(of(&closed(&["IDLE", "DRAIN", "INVALID_REG"], words, "slurm")), None);
+        assert!(of(&closed(&["IDLE", "DRAIN", "INVALID_REG"], "fan is loud", "root")).is_some());
         assert!(of(&closed(&["IDLE", "DRAIN"], "Low on disk space", "root")).is_some());
         assert!(of(&closed(&["DOWN"], "Node unexpectedly rebooted", "slurm")).is_some());
         assert!(of(&closed(&["IDLE", "FAIL"], "disk", "root")).is_some());
@@ -219,6 +230,10 @@ mod tests {
         let change = Change::of(&record, &node("CPUs=2"), &node("CPUs=1"));
         assert!(!change.is_restored(&idle()));
         assert!(!change.is_restored(&record), "the comment is not");
-        assert!(change.is_restored(&Record { comment: "joined".to_owned(), ..record }));
+        assert!(change.is_restored(&Record { comment: "joined".to_owned(), ..record.clone() }));
+        let notes = NodeNotes { instance_id: "i-1".to_owned(), ..NodeNotes::default() };
+        let noted = Change { notes: notes.clone(), ..change };
+        assert!(!noted.is_restored(&Record { comment: "joined".to_owned(), ..record.clone() }));
+        assert!(noted.is_restored(&Record { comment: "joined".to_owned(), notes, ..record }));
     }
 }

@@ -14,6 +14,7 @@ use slurm_interface::ControllerData;
 use slurm_ops::SlurmVersion;
 use slurm_ops::journal::Cause;
 use slurm_ops::packages::Obstacle;
+use slurm_ops::scontrol::NodeNotes;
 
 pub use machine::now;
 pub use read::{Memory, observe};
@@ -182,6 +183,10 @@ pub struct Record {
     pub features: Vec<String>,
     pub weight: u64,
     pub comment: String,
+    pub notes: NodeNotes,
+    /// Processors and resources that Slurm takes it to have.
+    pub cpus: u64,
+    pub gres: String,
 }
 
 impl Record {

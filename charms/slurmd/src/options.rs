@@ -27,12 +27,21 @@ pub struct BadOption {
 
 impl BadOption {
     pub fn new(option: &'static str, value: &str, problem: impl Into<String>) -> Self {
-        let mut shown: String = value.escape_debug().take(SHOWN).collect();
-        if value.escape_debug().count() > SHOWN {
+        let mut shown: String = one_line(value).take(SHOWN).collect();
+        if one_line(value).count() > SHOWN {
             shown.push('…');
         }
         Self { option, value: shown, problem: problem.into() }
     }
+}
+
+/// Returns a text without what could break a line.
+pub fn one_line(text: &str) -> impl Iterator<Item = char> {
+    text.chars().flat_map(|letter| {
+        let (plain, escaped) =
+            if letter.is_control() { (None, Some(letter.escape_debug())) } else { (Some(letter), None) };
+        plain.into_iter().chain(escaped.into_iter().flatten())
+    })
 }
 
 /// The state of a node when it is new.

@@ -16,9 +16,9 @@ pub use by_hand::{NodeWeights, PartitionSettings, Settings, node_weights, partit
 pub use jobs::{JobRecord, LocalJobs, cancel_jobs, jobs, jobs_in_partition, jobs_on, jobs_waiting_for, local_jobs};
 pub use judge::{judge_node, judge_partition};
 pub use node::{
-    NodeLookup, NodeRecord, NodeWord, delete_node, down_node, down_nodes, drain_node, drain_nodes, fail_node, node,
-    nodes, resume_node, resume_nodes, save_node, set_node_comment, set_node_features, set_node_reason, set_node_weight,
-    set_nodes_state,
+    NodeLookup, NodeNotes, NodeRecord, NodeWord, delete_node, down_node, down_nodes, drain_node, drain_nodes,
+    fail_node, node, nodes, resume_node, resume_nodes, save_node, set_node_comment, set_node_features, set_node_notes,
+    set_node_reason, set_node_weight, set_nodes_state,
 };
 pub use partition::{
     PartitionLookup, PartitionRecord, PartitionState, delete_partition, partition, partitions, save_partitions,

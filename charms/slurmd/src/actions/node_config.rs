@@ -8,7 +8,8 @@ use crate::apply::{remember, wish_text};
 use crate::error::Error;
 use crate::names;
 use crate::observe::{Observed, Registration};
-use crate::{options, plan, status};
+use crate::plan::{self, Phase};
+use crate::{options, status};
 use charm::{ActionFailure, ActionResults, Reconciler};
 use slurm_conf::Node;
 use slurm_ops::files;
@@ -93,11 +94,7 @@ fn take(charm: &mut Slurmd, request: &Request) -> Result<Result<Observed, Refusa
 
 fn check(charm: &Slurmd, seen: &Observed, request: &Request) -> Result<Result<Node, Refusal>, ActionFailure> {
     let invalid = |problem: String| Ok(Err(Refusal::Invalid(problem)));
-    let words = request.parameters.split_whitespace();
-    let owned = words
-        .filter_map(|word| word.split_once('='))
-        .find_map(|(key, _)| OWNED.iter().find(|owned| owned.eq_ignore_ascii_case(key.trim())));
-    if let Some(key) = owned {
+    if let Some(key) = owned(&request.parameters) {
         return Ok(Err(Refusal::Owned(key)));
     }
     let asked = match Node::from_config(&request.parameters) {
@@ -130,11 +127,40 @@ fn check(charm: &Slurmd, seen: &Observed, request: &Request) -> Result<Result<No
     }
 }
 
+/// Returns the first key in a text that is not the operator's to set. Slurm takes blanks around `=`, and so does this; whatever else may
+/// be wrong with the text, this is told first.
+fn owned(text: &str) -> Option<&'static str> {
+    let keys = text.match_indices('=').filter_map(|(at, _)| text[..at].split_whitespace().next_back());
+    keys.flat_map(|key| OWNED.into_iter().filter(move |owned| owned.eq_ignore_ascii_case(key))).next()
+}
+
+/// Says what Slurm took no notice of, as far as it can be seen in its record.
+fn ignored(seen: &Observed) -> Option<String> {
+    let (Registration::Present(record), Ok(wish)) = (&seen.machine.registration, &seen.machine.wish) else {
+        return None;
+    };
+    if plan::phase(seen) != Phase::Settled {
+        return None;
+    }
+    let cpus = wish.get("CPUs").filter(|cpus| cpus.parse::<u64>().is_ok_and(|cpus| cpus != record.cpus));
+    let cpus = cpus.map(|cpus| format!("CPUs={cpus}: Slurm takes it to have {}", record.cpus));
+    let kind = |entry: &str| entry.split(':').next().unwrap_or_default().to_owned();
+    let known: Vec<String> = record.gres.split(',').map(kind).collect();
+    let gres = wish.get("Gres").filter(|list| list.split(',').map(kind).any(|kind| !known.contains(&kind)));
+    let gres = gres.map(|list| format!("Gres={list}: not in GresTypes of slurm.conf"));
+    let ignored: Vec<String> = [cpus, gres].into_iter().flatten().collect();
+    (!ignored.is_empty()).then(|| ignored.join("; "))
+}
+
 /// What is, what was asked for, and what is still to come.
 fn shown(seen: &Observed) -> ActionResults {
     let written = seen.machine.written.as_ref().map(|launch| launch.conf.render()).unwrap_or_default();
     let wish = seen.machine.wish.as_ref().map(Node::render).unwrap_or_default();
     let results = ActionResults::default().with("node-parameters", written).with("user-supplied-node-parameters", wish);
+    let results = match ignored(seen) {
+        Some(ignored) => results.with("ignored", ignored),
+        None => results,
+    };
     let registered = matches!(seen.machine.registration, Registration::Present(_));
     match (status::pending(seen), plan::described(seen)) {
         (Some(pending), Some(described)) => results.with("pending", pending).with("wanted", described.render()),
@@ -144,5 +170,27 @@ fn shown(seen: &Observed) -> ActionResults {
 }
 
 fn excerpt(text: &str) -> String {
-    text.escape_debug().take(200).collect()
+    options::one_line(text).take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_not_the_operators_is_found_however_it_is_written() {
+        for (text, key) in [
+            ("Port=7000", "Port"),
+            ("Port =7000", "Port"),
+            ("Weight=5 nodeaddr = 10.9.9.9", "NodeAddr"),
+            ("Weight=5\tSTATE\t=\tDOWN", "State"),
+            ("Reason = x", "Reason"),
+            ("NodeName=x", "NodeName"),
+        ] {
+            assert_eq!(owned(text), Some(key), "{text}");
+        }
+        for text in ["", "=", "Weight=5", "Feature=State", "Portly=1", "state"] {
+            assert_eq!(owned(text), None, "{text}");
+        }
+    }
 }

@@ -162,6 +162,9 @@ fn registration(lookup: NodeLookup) -> (Registration, Option<String>) {
                 features: record.features,
                 weight: record.weight,
                 comment: record.comment,
+                notes: record.notes,
+                cpus: record.cpus,
+                gres: record.gres,
             };
             (Registration::Present(record), None)
         }

@@ -140,6 +140,7 @@ fn what_an_administrator_set_is_there_afterwards() {
         }
         seen.record_mut().weight = 5;
         seen.record_mut().comment = "rack 7".to_owned();
+        seen.record_mut().notes.extra = "bought=2026".to_owned();
         seen.record_mut().features.push("hot".to_owned());
         let mut before = seen.record().clone();
         let mut seen = seen.with_wish("RealMemory=900");
@@ -182,6 +183,67 @@ fn a_change_that_is_taken_back_leaves_nothing_behind() {
         assert_eq!((seen.machine.written.clone(), after), goal, "after {rounds} rounds");
         assert_eq!(seen.machine.change, None);
     }
+}
+
+/// slurmd fails because of what the operator asked for last.
+fn refuses(seen: &mut Observed) {
+    seen.machine.daemon = Daemon::Failing { result: "exit-code".to_owned() };
+    seen.machine.registration = Registration::Unreachable;
+    seen.machine.complaint = Some("Bad value / fatal: failed to create dynamic node 'compute-0'".to_owned());
+}
+
+#[test]
+fn a_description_that_slurmd_does_not_start_with_is_taken_back_for_the_last_one_that_worked() {
+    for closed in [false, true] {
+        let mut seen = Observed::joined().with_wish("Weight=3");
+        done(&mut seen);
+        let mut seen = seen.in_the_timers_call();
+        if closed {
+            seen.record_mut().set_aside("DRAIN", "disk");
+        }
+        done(&mut seen);
+        let worked = conf(&seen);
+        assert!(worked.contains("Weight=3"), "{worked}");
+        let mut seen = seen.in_the_next_hook().with_wish("Weight=3 CoreSpecCount=99");
+        while seen.machine.registration != Registration::Absent {
+            plan(&seen).steps.iter().for_each(|step| seen.apply_in_memory(step));
+        }
+        refuses(&mut seen);
+        // Whoever called: the alarm may start slurmd, because it will not fail again for this.
+        seen.alarmed = true;
+        let mut taken = Vec::new();
+        for _ in 0..ROUNDS {
+            let steps = plan(&seen).steps;
+            taken.extend(steps.iter().map(ToString::to_string));
+            for step in &steps {
+                if *step == Step::StartDaemon {
+                    seen.machine.complaint = None;
+                    seen.machine.registration = Registration::Absent;
+                }
+                seen.apply_in_memory(step);
+            }
+        }
+        assert_eq!(taken[0], "take back `Weight=3 CoreSpecCount=99`, which slurmd refuses");
+        assert_eq!(taken[1..3], ["write /etc/default/slurmd", "start slurmd"]);
+        assert_eq!((conf(&seen), seen.machine.change.clone()), (worked, None), "{taken:#?}");
+        assert_eq!(seen.record().is_closed(), closed);
+        let refused = seen.machine.refused.as_ref().unwrap();
+        assert_eq!(refused.wish.render(), "Weight=3 CoreSpecCount=99");
+        assert!(
+            crate::status::status(&seen).message().contains("slurmd does not start with CoreSpecCount=99: Bad value")
+        );
+    }
+}
+
+#[test]
+fn a_slurmd_that_fails_for_another_reason_keeps_its_description() {
+    let mut seen = Observed::joined().with_wish("CoreSpecCount=1");
+    while seen.machine.registration != Registration::Absent {
+        plan(&seen).steps.iter().for_each(|step| seen.apply_in_memory(step));
+    }
+    refuses(&mut seen);
+    seen.machine.complaint = Some("fatal: Unable to bind listen port (6818): Address already in use".to_owned());
+    assert_eq!(steps(&seen), ["start slurmd"]);
 }
 
 #[test]

@@ -297,7 +297,9 @@ impl Observed {
         if self.machine.registration != Registration::Absent {
             return;
         }
-        let mut record = Record { features: features(&with.conf), weight: weight(&with.conf), ..idle() };
+        let cpus = with.conf.get("CPUs").and_then(|cpus| cpus.parse().ok()).unwrap_or_default();
+        let gres = with.conf.get("Gres").unwrap_or_default().to_owned();
+        let mut record = Record { features: features(&with.conf), weight: weight(&with.conf), cpus, gres, ..idle() };
         if let Some(state) = with.conf.get("State") {
             record.set_aside(state, with.conf.get("Reason").unwrap_or_default());
         }
@@ -321,6 +323,7 @@ impl Record {
         }
         self.weight = change.weight.unwrap_or(self.weight);
         self.features.extend(change.features.clone());
+        self.notes = change.notes.clone();
         self.comment = change.comment().to_owned();
     }
 }

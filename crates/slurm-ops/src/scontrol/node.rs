@@ -4,7 +4,7 @@
 
 use super::{Refusal, ScontrolError, change, one_line, scontrol};
 use crate::machine::Machine;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use slurm_conf::{HostList, NodeName};
 use std::fmt;
 
@@ -43,6 +43,50 @@ pub struct NodeRecord {
     /// Version of its slurmd; empty before the first registration.
     #[serde(default)]
     pub version: String,
+    /// What an administrator noted there.
+    #[serde(flatten)]
+    pub notes: NodeNotes,
+}
+
+/// What an administrator can set on a node that is neither its state nor part of how it describes itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeNotes {
+    /// Any text.
+    pub extra: String,
+    /// The name of the machine in a cloud.
+    pub instance_id: String,
+    /// The kind of machine in a cloud.
+    pub instance_type: String,
+    /// How tasks are bound to processors unless they say otherwise: a number that stands for a word.
+    pub cpu_binding: u64,
+}
+
+impl NodeNotes {
+    /// Returns what is set, as `scontrol update` takes it.
+    fn settings(&self) -> Vec<String> {
+        let binding = match self.cpu_binding {
+            2 => "thread",
+            4 => "core",
+            8 => "socket",
+            16 => "ldom",
+            32 => "none",
+            _ => "",
+        };
+        let notes = [
+            ("extra", self.extra.as_str()),
+            ("instanceid", &self.instance_id),
+            ("instancetype", &self.instance_type),
+            ("cpubind", binding),
+        ];
+        let set = notes.into_iter().filter(|(_, value)| !value.is_empty());
+        set.map(|(key, value)| format!("{key}={}", one_line(value))).collect()
+    }
+
+    /// Tells whether another node has all that is set here.
+    pub fn are_in(&self, other: &Self) -> bool {
+        self.settings().iter().all(|setting| other.settings().contains(setting))
+    }
 }
 
 fn default_weight() -> u64 {
@@ -221,6 +265,15 @@ pub fn set_node_comment(machine: &Machine, name: &NodeName, comment: &str) -> Re
     update(machine, name, &[&format!("comment={}", one_line(comment))])
 }
 
+/// Notes on a node what was noted on another, or on its predecessor.
+pub fn set_node_notes(machine: &Machine, name: &NodeName, notes: &NodeNotes) -> Result<(), ScontrolError> {
+    let settings = notes.settings();
+    if settings.is_empty() {
+        return Ok(());
+    }
+    update(machine, name, &settings.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
 /// Sets the reason of a node that is set aside, and nothing else.
 pub fn set_node_reason(machine: &Machine, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
     update(machine, name, &[&format!("reason={}", one_line(reason))])
@@ -257,4 +310,19 @@ fn resume(machine: &Machine, nodes: &dyn fmt::Display) -> Result<bool, ScontrolE
 
 fn update(machine: &Machine, nodes: &dyn fmt::Display, changes: &[&str]) -> Result<(), ScontrolError> {
     change(&scontrol(machine).arg("update").arg(format!("nodename={nodes}")).args(changes.iter().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_administrator_noted_can_be_noted_again() {
+        let answer = r#"{"name": "n", "state": ["IDLE"], "reason": "", "hostname": "h", "partitions": [], "features": [],
+            "real_memory": 1, "cpus": 1, "extra": "rack=7 row 2", "instance_id": "", "instance_type": "t3", "cpu_binding": 4}"#;
+        let record: NodeRecord = serde_json::from_str(answer).unwrap();
+        assert_eq!(record.notes.settings(), ["extra=rack=7 row 2", "instancetype=t3", "cpubind=core"]);
+        assert!(record.notes.are_in(&record.notes) && NodeNotes::default().are_in(&record.notes));
+        assert!(!record.notes.are_in(&NodeNotes { cpu_binding: 8, ..record.notes.clone() }));
+    }
 }
