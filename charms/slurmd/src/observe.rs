@@ -164,6 +164,7 @@ pub enum Daemon {
 
 /// What the controllers know about this node.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "one of these is made for each look")]
 pub enum Registration {
     /// Nobody answered, or nobody could be asked. Never read as "not known".
     Unreachable,
