@@ -33,12 +33,6 @@ pub enum FileError {
         #[source]
         source: io::Error,
     },
-    /// The file is not text.
-    #[error("{} is not UTF-8 text", path.display())]
-    NotText {
-        /// The file.
-        path: PathBuf,
-    },
     /// `/etc/passwd` knows no such user.
     #[error("no user `{name}` on this machine")]
     NoSuchUser {
@@ -98,11 +92,16 @@ pub fn read(machine: &Machine, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>
 }
 
 /// Reads a file that holds text. `None`: there is none.
+///
+/// Bytes that are no UTF-8 are taken for Latin-1: an administrator's editor may write that into a comment, which Slurm does not mind.
 pub fn read_text(machine: &Machine, path: impl AsRef<Path>) -> Result<Option<String>, FileError> {
-    let content = read(machine, path.as_ref())?;
-    content
-        .map(|bytes| String::from_utf8(bytes).map_err(|_| FileError::NotText { path: machine.path(path) }))
-        .transpose()
+    Ok(read(machine, path.as_ref())?
+        .map(|bytes| String::from_utf8(bytes).unwrap_or_else(|error| text(error.as_bytes()))))
+}
+
+fn text(bytes: &[u8]) -> String {
+    let chunks = bytes.utf8_chunks();
+    chunks.flat_map(|chunk| chunk.valid().chars().chain(chunk.invalid().iter().map(|byte| char::from(*byte)))).collect()
 }
 
 /// Tells when a file was last written, in seconds since 1970. `None`: there is none.
@@ -238,6 +237,13 @@ pub fn user_ids(machine: &Machine, name: &str) -> Result<(Uid, Gid), FileError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_of_another_age_can_be_read() {
+        let (_directory, machine) = machine();
+        fs::write(machine.path("/old"), b"# caf\xe9 \xc3\xa9\nKey=1\n").unwrap();
+        assert_eq!(read_text(&machine, "/old").unwrap().as_deref(), Some("# caf\u{e9} \u{e9}\nKey=1\n"));
+    }
 
     fn machine() -> (tempfile::TempDir, Machine) {
         let directory = tempfile::tempdir().unwrap();

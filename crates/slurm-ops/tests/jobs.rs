@@ -159,7 +159,7 @@ fn running(jobs: &[(u64, u64, Option<u64>)]) -> Vec<JobRecord> {
             "array_task_id": {"set": task.is_some(), "infinite": false, "number": task.unwrap_or_default()},
         })
     };
-    jobs.iter().map(|job| serde_json::from_value(record(job)).unwrap()).collect()
+    jobs.iter().map(|job| serde_json::from_value(record(job)).expect("a record")).collect()
 }
 
 #[test]

@@ -41,6 +41,13 @@ pub(super) fn is_sound(seen: &Observed) -> bool {
     })
 }
 
+/// Says whether the slurm.conf in place was cut short, by a full disk or a killed editor. One that cannot be read is for Slurm to judge.
+pub(super) fn is_damaged(seen: &Observed) -> bool {
+    let (Some(live), Some(accepted)) = (&seen.machine.live.slurm, &seen.machine.accepted.slurm) else { return false };
+    let torn = live.len() < accepted.len() && accepted.starts_with(live.as_str()) && !live.ends_with('\n');
+    torn || slurm_conf::overlaid(Some(live)).is_some_and(|read| slurm_conf::is_gutted(seen, &read.below))
+}
+
 fn compose(seen: &Observed, only: Option<&Change>) -> Files {
     let takes = |change: &Change| only.is_none_or(|only| only == change) && refusal(seen, change).is_none();
     let ground = ground(seen);

@@ -3,10 +3,13 @@
 //! All changes are tried together, with one reconfigure. If that is refused they are tried one by one, so that what is wrong costs
 //! nothing but itself; what was refused for itself is left out until it is changed.
 
-use super::compose::{first_partition, ground, is_sound, suspects, wanted, with_only};
+use super::compose::{first_partition, ground, is_damaged, is_sound, suspects, wanted, with_only};
 use super::{Step, identity, options};
 use crate::configuration::{Files, Refused};
 use crate::observe::{Daemon, Observed};
+
+/// What is said about a file that was cut short.
+const DAMAGED: &str = "it was cut short";
 
 /// Nothing is started without its keys and its state.
 pub(super) fn can_start(seen: &Observed) -> bool {
@@ -113,14 +116,17 @@ fn rejected(seen: &Observed) -> Option<Refused> {
     if machine.live == machine.accepted || machine.live == ground(seen) {
         return None;
     }
+    let refused =
+        |reason: &str| Refused { files: machine.live.clone(), version: version(seen), reason: reason.to_owned() };
+    if is_damaged(seen) {
+        return Some(refused(DAMAGED));
+    }
     match (&machine.refusals.last, &machine.daemon) {
         // A hook that died between noting the refusal and putting the old file back.
         (Some(refused), _) if refused.files == machine.live && refused.version == version(seen) => {
             Some(refused.clone())
         }
-        (_, Daemon::Failing { reason }) => {
-            Some(Refused { files: machine.live.clone(), version: version(seen), reason: reason.clone() })
-        }
+        (_, Daemon::Failing { reason }) => Some(refused(reason)),
         _ => None,
     }
 }

@@ -21,9 +21,9 @@ AuthInfo=use_client_ids
 AuthAltTypes=auth/jwt
 AuthAltParameters=jwt_key=/etc/slurm/jwt_hs256.key
 StateSaveLocation=/var/lib/slurm/checkpoint/state
+SlurmdSpoolDir=/var/lib/slurm/slurmd
 SelectType=select/cons_tres
 MaxNodeCount=65533
-SlurmdSpoolDir=/var/lib/slurm/slurmd
 SlurmctldPidFile=/run/slurmctld/slurmctld.pid
 SlurmdPidFile=/run/slurm/slurmd.pid
 SelectTypeParameters=CR_CPU_Memory
@@ -40,6 +40,35 @@ SlurmctldParameters=enable_configless
     assert_eq!(files.slurm.as_deref(), Some(expected));
     assert!(files.cgroup.unwrap().ends_with("\nCgroupPlugin=disabled\n"));
     assert!(files.gres.unwrap().ends_with("\nAutoDetect=nvidia\n"));
+}
+
+#[test]
+fn a_file_that_was_cut_short_is_put_back_and_one_that_lacks_a_line_is_put_right() {
+    let whole = Observed::serving();
+    let text = whole.machine.live.slurm.clone().unwrap();
+    let with = |text: &str| {
+        let mut seen = whole.clone();
+        seen.machine.live.slurm = Some(text.to_owned());
+        seen
+    };
+    for cut in [
+        "",
+        "\n",
+        &text[..300],
+        &text[..400],
+        &text[..text.len() - 5],
+        &text.replace("ClusterName=", "#"),
+        &text.replace("SlurmctldHost=", "#"),
+    ] {
+        let [Step::RestoreConfiguration { refused, back, .. }] = &plan(&with(cut)).steps[..1] else { panic!("{cut}") };
+        assert_eq!((refused.reason.as_str(), back), ("it was cut short", &whole.machine.accepted));
+    }
+    for (line, wrong) in
+        [("SlurmdSpoolDir=/var/lib/slurm/slurmd", "SlurmdSpoolDir=/tmp"), ("CredType=cred/slurm\n", "")]
+    {
+        let seen = with(&text.replace(line, wrong)).settled();
+        assert!(seen.machine.live.slurm.as_ref().is_some_and(|text| text.contains(line)), "{line}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use ::slurm_conf::{CgroupConf, NodeSet, OptionValue, Overlaid, Parameters, Parti
 use std::collections::BTreeMap;
 
 /// Keys that the charm depends on. They are put right whenever they are not.
-const OWNED: [(&str, &str); 8] = [
+const OWNED: [(&str, &str); 9] = [
     ("SlurmUser", names::SLURM_USER),
     ("AuthType", "auth/slurm"),
     ("CredType", "cred/slurm"),
@@ -20,6 +20,8 @@ const OWNED: [(&str, &str); 8] = [
     ("AuthAltTypes", "auth/jwt"),
     ("AuthAltParameters", "jwt_key=/etc/slurm/jwt_hs256.key"),
     ("StateSaveLocation", names::STATE_DIRECTORY),
+    // slurmd keeps there what it knows about its jobs, and loses them when it is sent elsewhere.
+    ("SlurmdSpoolDir", "/var/lib/slurm/slurmd"),
     // With cons_tres alone nodes may come and go at run time, up to MaxNodeCount.
     ("SelectType", "select/cons_tres"),
 ];
@@ -35,8 +37,7 @@ const CONFIGLESS: &str = "enable_configless";
 const NEEDED: [(&str, &str); 1] = [("MaxNodeCount", "65533")];
 
 /// Keys of a new cluster. An administrator may change them afterwards.
-const INITIAL: [(&str, &str); 10] = [
-    ("SlurmdSpoolDir", "/var/lib/slurm/slurmd"),
+const INITIAL: [(&str, &str); 9] = [
     ("SlurmctldPidFile", "/run/slurmctld/slurmctld.pid"),
     ("SlurmdPidFile", "/run/slurm/slurmd.pid"),
     ("SelectTypeParameters", "CR_CPU_Memory"),
@@ -137,6 +138,12 @@ pub(super) fn repair(seen: &Observed, mut conf: SlurmConf) -> SlurmConf {
         conf.set_controllers(std::slice::from_ref(&seen.machine.host));
     }
     conf
+}
+
+/// Says whether a file lacks so much of what every file of ours has that nobody can have meant it.
+pub(super) fn is_gutted(seen: &Observed, conf: &SlurmConf) -> bool {
+    let missing = owned(seen).filter(|(key, _)| conf.get(key).is_none()).count();
+    conf.get("ClusterName").is_none() || conf.controllers().is_empty() || missing > 1
 }
 
 fn owned(seen: &Observed) -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -104,10 +104,7 @@ pub fn now() -> u64 {
 
 /// Returns what the operator asked for. A file that cannot be read is no reason to fail: the node goes on as it is.
 fn wish(machine: &slurm_ops::Machine) -> Result<Result<Node, String>, FileError> {
-    let text = match files::read_text(machine, names::NODE_CONFIG_FILE) {
-        Err(error @ FileError::NotText { .. }) => return Ok(Err(error.to_string())),
-        other => other?.unwrap_or_default(),
-    };
+    let text = files::read_text(machine, names::NODE_CONFIG_FILE)?.unwrap_or_default();
     Ok(Node::from_config(&text).map_err(|error| error.to_string()))
 }
 
