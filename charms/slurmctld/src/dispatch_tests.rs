@@ -176,6 +176,55 @@ fn a_partition_is_closed_and_opened_by_its_configuration_and_otherwise_by_hand_a
 }
 
 #[test]
+fn a_partition_made_with_scontrol_outlives_every_change() {
+    let (cluster, relation, compute) = Cluster::at_rest();
+    let before = cluster.files("/etc/slurm");
+    cluster.machine.scontrol(&["create", "partitionname=byhand"]);
+    for _ in 0..2 {
+        cluster.configure("slurm-conf-parameters", json!("KillWait=60"));
+        let blocked = "blocked: changes wait: partition byhand is in slurmctld's memory only: add it to slurm.conf, or delete it with scontrol";
+        assert_eq!(cluster.status(), blocked);
+    }
+    let mut bag = partition("compute");
+    bag.insert(
+        "partition".to_owned(),
+        json!({"partitionname": "compute", "nodes": ["compute"], "maxtime": 60}).to_string(),
+    );
+    cluster.model.play(&compute, &relation, &bag).unwrap();
+    cluster.hook(&Hook::app_changed(&relation, &compute));
+    assert_eq!(cluster.files("/etc/slurm"), before);
+    assert_eq!(cluster.machine.partitions().len(), 2);
+    // Nothing wakes the charm when it is gone, or in the file, but the timer.
+    assert!(cluster.machine.read("/run/systemd/transient/slurmctld-0-look-again.timer").is_some());
+    cluster.machine.scontrol(&["delete", "partitionname=byhand"]);
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert!(cluster.conf().contains("KillWait=60") && cluster.conf().contains("MaxTime=60"));
+    assert_eq!(cluster.status(), "active: primary - UP");
+}
+
+#[test]
+fn a_partition_made_with_scontrol_may_be_written_into_the_file() {
+    let (cluster, ..) = Cluster::at_rest();
+    cluster.machine.scontrol(&["create", "partitionname=byhand"]);
+    cluster.configure("slurm-conf-parameters", json!("KillWait=60"));
+    let line = "PartitionName=byhand Nodes=ALL\n";
+    cluster.machine.write(names::SLURM_CONF, &format!("{}{line}", cluster.conf()));
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert!(cluster.conf().contains(line) && cluster.conf().contains("KillWait=60"), "{}", cluster.conf());
+    assert_eq!(cluster.machine.partitions().len(), 2);
+    // What somebody takes out again goes, if no job is in it.
+    let job = cluster.machine.submit(charm_testing::FakeJob::running("byhand", "compute-0"));
+    cluster.machine.write(names::SLURM_CONF, &cluster.conf().replace(line, ""));
+    cluster.hook(&Hook::named("update-status"));
+    assert_eq!(cluster.machine.partitions().len(), 2);
+    assert!(cluster.status().starts_with("blocked: changes wait: partition byhand"), "{}", cluster.status());
+    cluster.machine.end_job(job);
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert_eq!(cluster.machine.partitions().len(), 1);
+    assert_eq!(cluster.status(), "active: primary - UP");
+}
+
+#[test]
 fn options_take_effect_and_go_again() {
     let (cluster, ..) = Cluster::at_rest();
     let before = cluster.files("/etc/slurm");

@@ -53,6 +53,7 @@ pub const NEEDRESTART: &str = "slurmctld-charm";
 pub const PORT: u16 = 6817;
 
 pub const SLURM_USER: &str = "slurm";
+pub const CONFIGURATION_DIRECTORY: &str = "/etc/slurm";
 pub const SLURM_CONF: &str = "/etc/slurm/slurm.conf";
 pub const CGROUP_CONF: &str = "/etc/slurm/cgroup.conf";
 pub const GRES_CONF: &str = "/etc/slurm/gres.conf";

@@ -211,6 +211,8 @@ pub struct Tried {
     pub start: bool,
     /// A configuration that slurmctld failed with was put back, so that a start may well succeed.
     pub restored: bool,
+    /// Partitions that slurmctld alone knows, and that a reconfigure would end with all their jobs. So there is none.
+    pub at_risk: BTreeSet<String>,
     /// Why it is not known whether a reconfigure was accepted.
     pub reconfigure: Option<String>,
     pub save: bool,

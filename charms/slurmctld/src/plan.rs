@@ -103,10 +103,11 @@ fn awaited(seen: &Observed) -> Next {
     // Juju may lose the event that an application has published something, and to a relation made again an agent may be deaf for good.
     let silent = seen.computes.iter().any(|compute| compute.deaf || matches!(compute.offer, Offer::Nothing));
     let unsaved = !machine.partitions_saved && compose::first_partition(&machine.accepted).is_some();
+    let held = !seen.tried.at_risk.is_empty();
     // A file system comes and goes without Juju.
     let store = obstacle(seen).is_some_and(|obstacle| !matches!(obstacle, Obstacle::Foreign(_)));
     let ready = machine.version.is_some() && configure::can_start(seen) && !options::holds_back(seen);
-    let working = ready && (!answering || !proven || unsaved || silent || share::grant_due(seen));
+    let working = ready && (!answering || !proven || unsaved || silent || held || share::grant_due(seen));
     if working || store || foundation::awaits_packages(seen) { Next::LookAgain } else { Next::Settled }
 }
 

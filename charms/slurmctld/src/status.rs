@@ -83,7 +83,11 @@ fn refusals(seen: &Observed) -> Vec<Status> {
     };
     let by_hand = seen.tried.taken_back.as_ref();
     let by_hand = by_hand.map(|why| Status::blocked(format!("{} was refused and put back: {why}", names::SLURM_CONF)));
-    plan::refused(seen).into_iter().map(told).chain(by_hand).collect()
+    let at_risk = seen.tried.at_risk.iter().next().map(|name| {
+        let way_out = "add it to slurm.conf, or delete it with scontrol";
+        Status::blocked(format!("changes wait: partition {name} is in slurmctld's memory only: {way_out}"))
+    });
+    plan::refused(seen).into_iter().map(told).chain(by_hand).chain(at_risk).collect()
 }
 
 /// What other applications want, and how it fits together.

@@ -148,6 +148,14 @@ impl FakeMachine {
         assert_eq!(ended.code, 0, "{words:?}: {}", ended.stderr);
     }
 
+    /// Has an administrator call `scontrol`.
+    #[expect(clippy::missing_panics_doc, reason = "a test without its stage has to end")]
+    pub fn scontrol(&self, words: &[&str]) {
+        let mut state = self.programs.state();
+        let ended = self.programs.scontrol(&mut state, words);
+        assert_eq!(ended.code, 0, "{words:?}: {}", ended.stderr);
+    }
+
     /// Returns what Slurm has in memory about partitions: one line each, with every setting.
     pub fn partitions(&self) -> Vec<String> {
         let mut state = self.programs.state();

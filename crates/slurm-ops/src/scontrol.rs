@@ -12,7 +12,7 @@ mod reconfigure;
 mod reservation;
 mod smoke;
 
-pub use by_hand::{NodeWeights, PartitionSettings, Settings, node_weights, partition_settings, restore};
+pub use by_hand::{NodeSettings, PartitionSettings, Settings, node_settings, partition_settings, restore};
 pub use jobs::{JobRecord, LocalJobs, cancel_jobs, jobs, jobs_in_partition, jobs_on, jobs_waiting_for, local_jobs};
 pub use judge::{judge_node, judge_partition};
 pub use node::{
@@ -24,7 +24,7 @@ pub use partition::{
     PartitionLookup, PartitionRecord, PartitionState, delete_partition, partition, partitions, save_partitions,
     set_partition_state,
 };
-pub use reconfigure::{Candidate, Reconfigure, check, check_and_weigh, reconfigure};
+pub use reconfigure::{Candidate, Reconfigure, check, check_and_ask, reconfigure};
 pub use reservation::{ReservationRecord, reservations, reservations_naming};
 pub use smoke::{Smoke, smoke};
 

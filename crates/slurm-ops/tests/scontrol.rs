@@ -191,24 +191,24 @@ fn a_candidate_is_read_by_slurms_own_parser() {
 }
 
 #[test]
-fn a_candidate_is_read_and_nodes_are_weighed_by_one_process() {
+fn a_candidate_is_read_and_nodes_are_asked_for_by_one_process() {
     const CANDIDATE: &str = "/etc/slurm/candidate.conf";
     let ask = |sandbox: &Sandbox| {
         let path = sandbox.file(CANDIDATE, "ClusterName=lab\n").path(CANDIDATE);
-        let found = scontrol::check_and_weigh(&sandbox.machine(), &path);
+        let found = scontrol::check_and_ask(&sandbox.machine(), &path);
         (found.0, found.1, sandbox.calls())
     };
     let sandbox = Sandbox::new();
     sandbox
         .program("scontrol", "echo \"$SLURM_CONF\" > $ROOT/conf; echo NodeName=compute-0 TmpDisk=0 Weight=7 Owner=N/A");
-    let (candidate, weights, calls) = ask(&sandbox);
+    let (candidate, nodes, calls) = ask(&sandbox);
     assert_eq!(candidate, Candidate::Readable);
-    assert_eq!(weights, Some(scontrol::node_weights(&sandbox.machine()).unwrap()));
+    assert_eq!(nodes, Some(scontrol::node_settings(&sandbox.machine()).unwrap()));
     assert_eq!(calls, ["scontrol --oneliner show node"]);
     let stderr = "scontrol: error: _parse_next_key: Parsing error at unrecognized key: BogusKey\nscontrol: fatal: Unable to process configuration file\n";
-    let (candidate, weights, _) = ask(&answering("", stderr, 1));
+    let (candidate, nodes, _) = ask(&answering("", stderr, 1));
     assert!(matches!(candidate, Candidate::Refused { reason } if reason.ends_with("BogusKey")));
-    assert_eq!(weights, None);
+    assert_eq!(nodes, None);
     // A slurmctld that does not answer leaves it to the parser alone.
     let silent = Sandbox::new();
     silent.program(
@@ -218,8 +218,8 @@ fn a_candidate_is_read_and_nodes_are_weighed_by_one_process() {
             "slurm_load_node error: Unable to contact slurm controller (connect failure)"
         ),
     );
-    let (candidate, weights, calls) = ask(&silent);
-    assert_eq!((candidate, weights), (Candidate::Readable, None));
+    let (candidate, nodes, calls) = ask(&silent);
+    assert_eq!((candidate, nodes), (Candidate::Readable, None));
     assert_eq!(calls, ["scontrol --oneliner show node", "scontrol version"]);
 }
 

@@ -22,12 +22,15 @@ pub(super) fn offer(
     suspects: &[Suspect],
 ) -> Result<(), Error> {
     let text = files.slurm.as_deref().unwrap_or_default();
+    if memory.answers() && !by_hand::is_safe(machine, memory, Some(text))? {
+        return Ok(());
+    }
     files::replace(machine, names::CANDIDATE_CONF, text.as_bytes(), &Access::slurm(0o644))?;
     let candidate = machine.path(names::CANDIDATE_CONF);
     let verdict = match memory.answers() {
         true => {
-            let (verdict, weights) = scontrol::check_and_weigh(machine, &candidate);
-            memory.weights = weights;
+            let (verdict, nodes) = scontrol::check_and_ask(machine, &candidate);
+            memory.nodes = nodes;
             verdict
         }
         false => scontrol::check(machine, &candidate),
@@ -81,6 +84,9 @@ pub(super) fn reconfigure(
     let texts = [&mut live.slurm, &mut live.cgroup, &mut live.gres];
     for (path, text) in Files::PATHS.into_iter().zip(texts) {
         *text = files::read_text(machine, path)?;
+    }
+    if !by_hand::is_safe(machine, memory, live.slurm.as_deref())? {
+        return Ok(());
     }
     let set_by_hand = match by_hand::note(machine, memory)? {
         Noted::Settings(settings) => Some(settings),

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::names;
 use crate::plan::Step;
 use charm::{Context, Event, RelationId, Tools, Wake};
-use slurm_ops::scontrol::{NodeWeights, PartitionSettings};
+use slurm_ops::scontrol::{NodeSettings, PartitionSettings};
 use slurm_ops::systemd::UnitState;
 use slurm_ops::timer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ pub struct Memory {
     pub(super) secrets: BTreeMap<&'static str, Secret>,
     /// What slurmctld has just told about itself, for whoever is going to ask the same.
     pub partitions: Option<PartitionSettings>,
-    pub weights: Option<NodeWeights>,
+    pub nodes: Option<NodeSettings>,
     /// How much this dispatch looks at: decided once, or a look of it would miss what an earlier one began.
     pub(super) brief: Option<bool>,
     pub(super) told: Option<bool>,
@@ -46,7 +46,7 @@ impl Memory {
     pub fn forget_daemon(&mut self) {
         self.daemon = None;
         self.partitions = None;
-        self.weights = None;
+        self.nodes = None;
     }
 
     /// Says whether slurmctld is known to answer.

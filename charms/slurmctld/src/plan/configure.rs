@@ -57,6 +57,9 @@ pub(super) fn configure(seen: &Observed) -> Vec<Step> {
 /// Returns the next configuration to try, if the one in place is not the one that is wanted.
 fn offer(seen: &Observed, unproven: bool) -> Option<Step> {
     let machine = &seen.machine;
+    if !seen.tried.at_risk.is_empty() {
+        return None;
+    }
     let wanted = wanted(seen);
     let last = machine.refusals.last.as_ref();
     let Some(refused) = last.filter(|last| last.files == wanted && last.version == version(seen)) else {
@@ -101,11 +104,11 @@ fn restore(seen: &Observed, refused: Refused) -> Step {
 
 fn reconfigure(seen: &Observed) -> Vec<Step> {
     match seen.tried.reconfigure {
-        None => {
+        None if seen.tried.at_risk.is_empty() => {
             let suspects = suspects(seen, &seen.machine.live);
             vec![Step::Reconfigure { version: version(seen), suspects, back: ground(seen) }]
         }
-        Some(_) => Vec::new(),
+        None | Some(_) => Vec::new(),
     }
 }
 

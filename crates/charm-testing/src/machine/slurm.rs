@@ -176,6 +176,13 @@ impl Programs {
             ["show", "reservation", ..] => says(json!({ "reservations": [] }).to_string()),
             ["reconfigure"] => self.reconfigure(state),
             ["update", what, changes @ ..] => self.update(state, what, changes),
+            ["create", what] => match what.split_once('=') {
+                Some(("partitionname", name)) => {
+                    state.slurm.partitions.insert(name.to_owned(), [("lln".to_owned(), "NO".to_owned())].into());
+                    says("")
+                }
+                _ => fails(1, "invalid entity\n"),
+            },
             ["delete", what] => delete(state, what),
             _ => fails(1, "invalid keyword\n"),
         }

@@ -1,46 +1,16 @@
-//! What administrators set with `scontrol update` and slurmctld forgets when it reads its files again: weights of nodes and settings of
-//! partitions. Read before, put back afterwards. States, reasons, comments and features it keeps by itself.
+//! What administrators set with `scontrol` and slurmctld forgets when it reads its files again: partitions that are in no file, settings of
+//! partitions, weights of nodes and which of their features are active. Read before, put back afterwards. States, reasons, comments and the
+//! rest of nodes it keeps by itself.
 //!
-//! Both are read from the one-line form: of a thousand nodes that is a quarter of the JSON, and takes a seventh of its time.
+//! All is read from the one-line form: of a thousand nodes that is a quarter of the JSON, and takes a seventh of its time.
+
+mod lost;
 
 use super::{Command, ScontrolError, change, refusal, scontrol, unreachable};
 use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
 use slurm_conf::PartitionName;
 use std::collections::BTreeMap;
-
-/// Settings of a partition that `scontrol update` takes in the words in which `scontrol show` gives them. `Default` is not among them: a
-/// partition that becomes the default ends another one's being it.
-const KEYS: [&str; 24] = [
-    "AllowAccounts",
-    "AllowGroups",
-    "AllowQos",
-    "AllocNodes",
-    "DefaultTime",
-    "DenyAccounts",
-    "DenyQos",
-    "DisableRootJobs",
-    "ExclusiveUser",
-    "GraceTime",
-    "Hidden",
-    "LLN",
-    "MaxCPUsPerNode",
-    "MaxMemPerCPU",
-    "MaxMemPerNode",
-    "MaxNodes",
-    "MaxTime",
-    "MinNodes",
-    "OverSubscribe",
-    "OverTimeLimit",
-    "PriorityJobFactor",
-    "PriorityTier",
-    "ReqResv",
-    "RootOnly",
-];
-
-/// Kept by Slurm itself (`KeepPartState`), which therefore takes it from slurm.conf only for a new partition. A choice that was made there
-/// is brought to it.
-const STATE: &str = "State";
 
 /// The weight of a node that says nothing about it.
 const USUAL_WEIGHT: u64 = 1;
@@ -57,18 +27,38 @@ impl PartitionSettings {
     pub fn get(&self, name: &PartitionName, key: &str) -> Option<&str> {
         self.0.get(name.as_str())?.get(&key.to_ascii_lowercase()).map(String::as_str)
     }
+
+    /// Returns the partitions that a slurm.conf does not have. With the next reconfigure they are gone, and with them their jobs.
+    pub fn missing_in(&self, conf: &str) -> Vec<String> {
+        let written = read_conf(conf);
+        self.0.keys().filter(|name| !written.contains_key(*name)).cloned().collect()
+    }
 }
 
-/// The weights of every node that slurmctld has in memory at one moment.
+/// What may have been set about every node that slurmctld has in memory at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct NodeWeights(BTreeMap<String, u64>);
+pub struct NodeSettings(BTreeMap<String, NodeSetting>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct NodeSetting {
+    weight: u64,
+    /// The features that are active, if not all are.
+    active: Option<String>,
+}
+
+impl NodeSetting {
+    /// Says whether nobody has set anything.
+    fn is_usual(&self) -> bool {
+        self.weight == USUAL_WEIGHT && self.active.is_none()
+    }
+}
 
 /// What slurmctld has in memory at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Of nodes.
-    pub weights: NodeWeights,
+    pub nodes: NodeSettings,
     /// Of partitions.
     pub partitions: PartitionSettings,
 }
@@ -79,13 +69,13 @@ pub fn partition_settings(machine: &Machine) -> Result<PartitionSettings, Scontr
     Ok(PartitionSettings(partitions(&shown)))
 }
 
-/// Reads the weights of all nodes.
-pub fn node_weights(machine: &Machine) -> Result<NodeWeights, ScontrolError> {
-    Ok(weights(&show(&weigh(machine))?))
+/// Reads what may have been set about nodes.
+pub fn node_settings(machine: &Machine) -> Result<NodeSettings, ScontrolError> {
+    Ok(nodes(&show(&show_nodes(machine))?))
 }
 
-/// The question for the weights of all nodes.
-pub(super) fn weigh(machine: &Machine) -> Command {
+/// The question for all nodes.
+pub(super) fn show_nodes(machine: &Machine) -> Command {
     scontrol(machine).args(["--oneliner", "show", "node"])
 }
 
@@ -102,11 +92,11 @@ pub fn restore(
     old: &str,
     new: &str,
 ) -> Result<Option<PartitionSettings>, ScontrolError> {
-    // Where every node has the usual weight nobody has set one, and a look is saved.
-    let usual = before.weights.0.values().all(|weight| *weight == USUAL_WEIGHT);
-    let weights = if usual { before.weights.clone() } else { node_weights(machine)? };
-    let after = Settings { weights, partitions: partition_settings(machine)? };
-    let updates = updates(before, &after, old, new);
+    // Where nobody has set anything a look is saved.
+    let usual = before.nodes.0.values().all(NodeSetting::is_usual);
+    let nodes = if usual { before.nodes.clone() } else { node_settings(machine)? };
+    let after = Settings { nodes, partitions: partition_settings(machine)? };
+    let updates = lost::updates(before, &after, old, new);
     for update in &updates {
         let Some((entity, settings)) = update.split_first() else { continue };
         match set(machine, entity, settings) {
@@ -129,129 +119,71 @@ fn set(machine: &Machine, entity: &str, settings: &[String]) -> Result<(), Scont
     change(&scontrol(machine).args(["update", entity]).args(settings.iter().cloned()))
 }
 
-/// Returns the arguments of each `scontrol update` that is needed.
-fn updates(before: &Settings, after: &Settings, old: &str, new: &str) -> Vec<Vec<String>> {
-    let (old, new) = (partitions(old), partitions(new));
-    let written = |entries: &Entries, name: &str, key: &str| -> Option<String> {
-        entries.get(name).and_then(|options| options.get(&key.to_ascii_lowercase()).cloned())
-    };
-    let mut updates = Vec::new();
-    for (name, weight) in &before.weights.0 {
-        if after.weights.0.get(name).is_some_and(|now| now != weight) {
-            updates.push(vec![format!("nodename={name}"), format!("weight={weight}")]);
-        }
-    }
-    for (name, then) in &before.partitions.0 {
-        let Some(now) = after.partitions.0.get(name) else { continue };
-        let lines = [name.as_str(), "default"];
-        let chosen = |key: &str| lines.iter().any(|line| written(&old, line, key) != written(&new, line, key));
-        let lost = KEYS.iter().filter_map(|key| {
-            let (was, is) = (then.get(&key.to_ascii_lowercase())?, now.get(&key.to_ascii_lowercase())?);
-            (was != is && !chosen(key)).then(|| format!("{key}={was}"))
-        });
-        let mut settings: Vec<String> = lost.collect();
-        if chosen(STATE) {
-            let state = lines.iter().find_map(|line| written(&new, line, STATE)).unwrap_or_else(|| "UP".to_owned());
-            let is = now.get(&STATE.to_ascii_lowercase());
-            settings.extend(is.filter(|is| !is.eq_ignore_ascii_case(&state)).map(|_| format!("{STATE}={state}")));
-        }
-        if !settings.is_empty() {
-            updates.push([vec![format!("partitionname={name}")], settings].concat());
-        }
-    }
-    updates
+/// Takes partitions out of what `scontrol show` prints: one line each, keys in lower case.
+fn partitions(shown: &str) -> Entries {
+    let mut entries = read_conf(shown);
+    entries.remove(lost::CLUSTER);
+    entries
 }
 
-/// Takes partitions out of slurm.conf or of what `scontrol show` prints: one line each, keys in lower case.
-fn partitions(text: &str) -> Entries {
+/// Takes partitions out of slurm.conf: one line each, keys in lower case; and, under a name that none has, the keys outside of any record.
+fn read_conf(text: &str) -> Entries {
     let mut entries = Entries::new();
-    for line in text.lines() {
-        let mut words = line.split_whitespace().filter_map(|word| word.split_once('='));
-        let Some((key, name)) = words.next() else { continue };
-        if key.eq_ignore_ascii_case("PartitionName") {
-            let name = if name.eq_ignore_ascii_case("default") { "default" } else { name };
-            let options = words.map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned()));
-            entries.entry(name.to_owned()).or_default().extend(options);
-        }
+    for line in text.lines().map(|line| line.split('#').next().unwrap_or_default()) {
+        let mut words = line.split_whitespace().filter_map(|word| word.split_once('=')).peekable();
+        let Some((first, name)) = words.peek().copied() else { continue };
+        let record = |kind: &str| first.eq_ignore_ascii_case(kind);
+        let name = match () {
+            () if ["NodeName", "NodeSet", "DownNodes"].into_iter().any(record) => continue,
+            () if !record("PartitionName") => lost::CLUSTER,
+            () if name.eq_ignore_ascii_case(lost::ALL) => lost::ALL,
+            () => name,
+        };
+        let options = words.map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned()));
+        entries.entry(name.to_owned()).or_default().extend(options);
     }
     entries
 }
 
-/// Takes weights out of what `scontrol show` prints: one line for each node. Texts of nodes and administrators may be in it, with blanks
-/// and equals signs, so a weight counts only where Slurm itself puts it.
-pub(super) fn weights(shown: &str) -> NodeWeights {
-    let weight = |line: &str| -> Option<(String, u64)> {
+/// Takes nodes out of what `scontrol show` prints: one line each. Texts of nodes and administrators may be in it, with blanks and equals
+/// signs, so a weight counts only where Slurm itself puts it, and features come before any such text.
+pub(super) fn nodes(shown: &str) -> NodeSettings {
+    let setting = |line: &str| -> Option<(String, NodeSetting)> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let name = words.first()?.strip_prefix("NodeName=")?;
         let place = words.windows(2).find(|pair| pair[0].starts_with("TmpDisk=") && pair[1].starts_with("Weight="))?;
-        Some((name.to_owned(), place[1].strip_prefix("Weight=")?.parse().ok()?))
+        let weight = place[1].strip_prefix("Weight=")?.parse().ok()?;
+        let features = |key: &str| words.iter().find_map(|word| word.strip_prefix(key));
+        let (available, active) = (features("AvailableFeatures="), features("ActiveFeatures="));
+        let active = active.filter(|active| Some(*active) != available).map(str::to_owned);
+        Some((name.to_owned(), NodeSetting { weight, active }))
     };
-    NodeWeights(shown.lines().filter_map(weight).collect())
+    NodeSettings(shown.lines().filter_map(setting).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn memory(weights: &[(&str, u64)], shown: &str) -> Settings {
-        let weights = weights.iter().map(|(name, weight)| ((*name).to_owned(), *weight)).collect();
-        Settings { weights: NodeWeights(weights), partitions: PartitionSettings(partitions(shown)) }
+    #[test]
+    fn nodes_are_found_among_texts_of_others() {
+        let shown = "NodeName=compute-0 Arch=x86_64 AvailableFeatures=compute,big ActiveFeatures=compute OS=Linux Weight=3 #1 \
+                     State=IDLE ThreadsPerCore=1 TmpDisk=0 Weight=17 Owner=N/A Comment=TmpDisk=0 Weight=4 Reason=Weight=5\n\
+                     NodeName=compute-1 AvailableFeatures=compute ActiveFeatures=compute State=IDLE TmpDisk=0 Weight=1 Owner=N/A\n\
+                     No nodes in the system\n";
+        let node = |weight, active: Option<&str>| NodeSetting { weight, active: active.map(str::to_owned) };
+        let expected = [("compute-0".to_owned(), node(17, Some("compute"))), ("compute-1".to_owned(), node(1, None))];
+        assert_eq!(nodes(shown), NodeSettings(expected.into()));
+        assert_eq!(nodes("No nodes in the system\n"), NodeSettings::default());
     }
 
     #[test]
-    fn weights_are_found_among_texts_of_others() {
-        let shown = "NodeName=compute-0 Arch=x86_64 OS=Linux Weight=3 #1 RealMemory=900 State=IDLE ThreadsPerCore=1 TmpDisk=0 Weight=17 \
-                     Owner=N/A MCS_label=N/A Comment=TmpDisk=0 Weight=4 Reason=Weight=5\n\
-                     NodeName=compute-1 State=IDLE TmpDisk=0 Weight=1 Owner=N/A\nNo nodes in the system\n";
-        assert_eq!(weights(shown), memory(&[("compute-0", 17), ("compute-1", 1)], "").weights);
-        assert_eq!(weights("No nodes in the system\n"), NodeWeights::default());
-    }
-
-    const CONF: &str =
-        "ClusterName=lab\nPartitionName=compute Nodes=compute\nPartitionName=debug Nodes=debug MaxTime=15\n";
-
-    #[test]
-    fn a_forgotten_weight_is_put_back_and_a_new_node_is_none() {
-        let before = memory(&[("compute-0", 17), ("compute-1", 1), ("gone-0", 5)], "");
-        let after = memory(&[("compute-0", 1), ("compute-1", 1), ("compute-2", 9)], "");
-        assert_eq!(updates(&before, &after, CONF, CONF), [["nodename=compute-0", "weight=17"]]);
-    }
-
-    #[test]
-    fn what_the_operator_did_not_touch_is_put_back() {
-        let shown = |limit: &str, tier: &str, state: &str| {
-            format!("PartitionName=compute Default=NO MaxTime={limit} PriorityTier={tier} State={state} TotalNodes=2\n")
-        };
-        let before = memory(&[], &shown("00:45:00", "3", "DRAIN"));
-        let after = memory(&[], &shown("UNLIMITED", "1", "UP"));
-        let expected = [["partitionname=compute", "MaxTime=00:45:00", "PriorityTier=3"]];
-        let new = CONF.replace("MaxTime=15", "MaxTime=30");
-        assert_eq!(updates(&before, &after, CONF, &new), expected);
-        // A choice of the operator's in slurm.conf is what counts, also if it is taken back.
-        let new = CONF.replace("Nodes=compute", "Nodes=compute MaxTime=60");
-        assert_eq!(updates(&before, &after, CONF, &new), [["partitionname=compute", "PriorityTier=3"]]);
-        assert_eq!(updates(&before, &after, &new, CONF), [["partitionname=compute", "PriorityTier=3"]]);
-        let new = format!("PartitionName=DEFAULT PriorityTier=2\n{CONF}");
-        assert_eq!(updates(&before, &after, CONF, &new), [["partitionname=compute", "MaxTime=00:45:00"]]);
-    }
-
-    #[test]
-    fn a_state_that_the_operator_chose_takes_effect_and_no_other() {
-        let shown = |state: &str| memory(&[], &format!("PartitionName=compute MaxTime=1 State={state}\n"));
-        let with = |state: &str| CONF.replace("Nodes=compute", &format!("Nodes=compute State={state}"));
-        let expected = |state: &str| vec![vec!["partitionname=compute".to_owned(), format!("State={state}")]];
-        assert_eq!(updates(&shown("UP"), &shown("UP"), CONF, &with("DRAIN")), expected("DRAIN"));
-        assert_eq!(updates(&shown("DRAIN"), &shown("DRAIN"), &with("DRAIN"), CONF), expected("UP"));
-        assert!(updates(&shown("DOWN"), &shown("DOWN"), CONF, &with("down")).is_empty());
-        // What an administrator set stays as long as the operator chooses nothing else.
-        assert!(updates(&shown("DRAIN"), &shown("DRAIN"), CONF, CONF).is_empty());
-        assert!(updates(&shown("UP"), &shown("UP"), &with("DRAIN"), &with("DRAIN")).is_empty());
-    }
-
-    #[test]
-    fn nothing_is_done_about_partitions_that_are_new_or_gone() {
-        let one = memory(&[], "PartitionName=compute MaxTime=1\n");
-        let other = memory(&[], "PartitionName=debug MaxTime=2\n");
-        assert_eq!(updates(&one, &other, CONF, CONF), Vec::<Vec<String>>::new());
+    fn partitions_that_are_in_no_file_are_found() {
+        let shown = PartitionSettings(partitions("PartitionName=compute MaxTime=1\nPartitionName=byhand MaxTime=2\n"));
+        let conf = "ClusterName=lab KillWait=3\nNodeSet=compute Feature=compute\npartitionname=compute Nodes=compute\n";
+        assert_eq!(shown.missing_in(conf), ["byhand"]);
+        assert_eq!(shown.missing_in(&format!("{conf}#PartitionName=byhand\n")), ["byhand"]);
+        assert!(shown.missing_in(&format!("{conf}PartitionName=byhand Nodes=ALL\n")).is_empty());
+        assert!(PartitionSettings::default().missing_in(conf).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Configuration files and slurmctld: would it read this one, and has it taken the new one.
 
-use super::by_hand::{weigh, weights};
-use super::{NodeWeights, could_not_ask, scontrol};
+use super::by_hand::{nodes, show_nodes};
+use super::{NodeSettings, could_not_ask, scontrol};
 use crate::journal::{self, complaint};
 use crate::machine::Machine;
 use crate::mounts;
@@ -103,13 +103,13 @@ pub fn check(machine: &Machine, path: &Path) -> Candidate {
     }
 }
 
-/// Does what [`check`] does and, in the same breath, asks slurmctld for the weights of its nodes, which a reconfigure may take away: the client
-/// reads the candidate first, and reaches slurmctld by what stands in it. No weights: the candidate is refused, or nobody could be asked.
-pub fn check_and_weigh(machine: &Machine, path: &Path) -> (Candidate, Option<NodeWeights>) {
+/// Does what [`check`] does and, in the same breath, asks slurmctld about its nodes, of whose settings a reconfigure takes some away: the client
+/// reads the candidate first, and reaches slurmctld by what stands in it. No settings: the candidate is refused, or nobody could be asked.
+pub fn check_and_ask(machine: &Machine, path: &Path) -> (Candidate, Option<NodeSettings>) {
     // An answer of slurmctld proves that the candidate could be read; that it does not answer says nothing.
-    let asked = path.exists().then(|| weigh(machine).env("SLURM_CONF", path).output());
+    let asked = path.exists().then(|| show_nodes(machine).env("SLURM_CONF", path).output());
     match asked {
-        Some(Ok(output)) if output.success() => (Candidate::Readable, Some(weights(&output.stdout))),
+        Some(Ok(output)) if output.success() => (Candidate::Readable, Some(nodes(&output.stdout))),
         Some(Ok(output)) => match parser_complaint(&output.stderr) {
             Some(reason) => (Candidate::Refused { reason }, None),
             None => (check(machine, path), None),
