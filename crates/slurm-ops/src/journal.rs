@@ -24,10 +24,42 @@ pub fn last_complaint(machine: &Machine, unit: &str) -> Option<String> {
 /// Returns what slurmctld complained about when it was asked to take up new files, from what it logged since `began`.
 pub(crate) fn complaint_of_reconfigure(machine: &Machine, began: u64) -> Option<String> {
     let journal = read(machine, "slurmctld.service", &format!("--since=@{began}"))?;
-    // The journal is asked by the second, so it may begin with an earlier attempt.
-    let attempt =
-        journal.rfind("Processing Reconfiguration Request").map_or(journal.as_str(), |start| &journal[start..]);
-    summary(attempt)
+    summary(last_attempt(&journal))
+}
+
+/// How slurmctld begins to take up new files.
+const ATTEMPT: &str = "Processing Reconfiguration Request";
+
+/// How an attempt to take up new files ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The successor serves.
+    Accepted,
+    /// The successor gave up, for this reason.
+    Refused(String),
+    /// The successor is still at it.
+    Pending,
+}
+
+/// Returns how the last attempt since `began` ended. `None`: nobody could be asked, or nothing was logged of an attempt.
+pub(crate) fn verdict_of_reconfigure(machine: &Machine, began: u64) -> Option<Verdict> {
+    verdict(&read(machine, "slurmctld.service", &format!("--since=@{began}"))?)
+}
+
+fn verdict(journal: &str) -> Option<Verdict> {
+    let attempt = last_attempt(journal);
+    if attempt.contains("Relinquishing control to new") {
+        return Some(Verdict::Accepted);
+    }
+    if attempt.contains("reconfigure failed") || attempt.contains("fatal: ") {
+        return Some(Verdict::Refused(summary(attempt).unwrap_or_else(|| "reconfigure failed".to_owned())));
+    }
+    attempt.contains(ATTEMPT).then_some(Verdict::Pending)
+}
+
+/// The journal is asked by the second, so it may begin with an earlier attempt.
+fn last_attempt(journal: &str) -> &str {
+    journal.rfind(ATTEMPT).map_or(journal, |start| &journal[start..])
 }
 
 /// Why a daemon of Slurm cannot talk to the others, where Slurm's own words would mislead.
@@ -169,6 +201,26 @@ mod tests {
         let behind = "slurmd: error: decode_jwt: token expired at 1794838120\n\
                       slurmd: error: service_connection: slurm_receive_msg: Protocol authentication error\n";
         assert_eq!(Cause::find(behind), Some(Cause::Clocks));
+    }
+
+    #[test]
+    fn an_attempt_that_has_not_ended_has_no_verdict() {
+        let asked = "slurmctld: Relinquishing control to new slurmctld process\n\
+                     slurmctld: Processing Reconfiguration Request\nslurmctld: Attempting to reconfigure\n\
+                     slurmctld: error: Configured MailProg is invalid\n\
+                     slurmctld: error: s_p_parse_file: cannot stat file /etc/slurm/topology.conf: No such file, retrying in 1sec up to 60sec\n";
+        assert_eq!(verdict(asked), Some(Verdict::Pending));
+        assert_eq!(verdict("slurmctld: error: nothing about it\n"), None);
+        let gave_up =
+            format!("{asked}slurmctld: fatal: something wrong with opening/reading /etc/slurm/topology.conf\n");
+        let Some(Verdict::Refused(reason)) = verdict(&gave_up) else { panic!("no verdict") };
+        assert!(reason.contains("cannot stat file") && reason.contains("fatal: something wrong"), "{reason}");
+        let unsaid =
+            "slurmctld: Processing Reconfiguration Request\nslurmctld: Resuming operation, reconfigure failed.\n";
+        assert_eq!(verdict(unsaid), Some(Verdict::Refused("reconfigure failed".to_owned())));
+        let served = "slurmctld: Processing Reconfiguration Request\nslurmctld: error: some node is away\n\
+                      slurmctld: child started successfully\nslurmctld: Relinquishing control to new slurmctld process\n";
+        assert_eq!(verdict(served), Some(Verdict::Accepted));
     }
 
     #[test]

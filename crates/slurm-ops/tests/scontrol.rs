@@ -220,7 +220,17 @@ fn a_candidate_is_read_and_nodes_are_asked_for_by_one_process() {
     );
     let (candidate, nodes, calls) = ask(&silent);
     assert_eq!((candidate, nodes), (Candidate::Readable, None));
-    assert_eq!(calls, ["scontrol --oneliner show node", "scontrol version"]);
+    let show = "scontrol --oneliner show node";
+    assert_eq!(calls, [show, show, "scontrol version"]);
+    // One that answers everybody but those who read the candidate shows what is wrong with it.
+    let choosy = Sandbox::new();
+    let script = "test -z \"$SLURM_CONF\" && exit 0; echo 'scontrol: error: cannot find auth plugin for auth/slurm' >&2; \
+                  echo 'scontrol: fatal: failed to initialize auth plugin' >&2; exit 1";
+    choosy.program("scontrol", script);
+    let (candidate, weights, calls) = ask(&choosy);
+    let reason = "cannot find auth plugin for auth/slurm / fatal: failed to initialize auth plugin".to_owned();
+    assert_eq!((candidate, weights), (Candidate::Refused { reason }, None));
+    assert_eq!(calls, [show; 3]);
 }
 
 #[test]
@@ -242,6 +252,20 @@ fn a_reconfigure_is_accepted_refused_or_not_known() {
         let outcome = scontrol::reconfigure(&answering("", stderr, 1).machine(), STATE);
         assert_eq!(outcome, Reconfigure::Unknown { why: stderr.trim_end().to_owned() });
     }
+}
+
+#[test]
+fn a_client_that_gave_up_is_not_the_last_word() {
+    let asked = "echo slurmctld: Processing Reconfiguration Request";
+    let late = |end: &str| {
+        let sandbox = answering("", "slurm_reconfigure error: Socket timed out on send/recv operation\n", 1);
+        // Not over at the first look, and over at the second.
+        sandbox.program("journalctl", &format!("{asked}; test -e $ROOT/seen && echo '{end}'; touch $ROOT/seen"));
+        scontrol::reconfigure(&sandbox.machine(), STATE)
+    };
+    assert_eq!(late("slurmctld: Relinquishing control to new slurmctld process"), Reconfigure::Accepted);
+    let reason = "fatal: something wrong with topology.conf".to_owned();
+    assert_eq!(late(&format!("slurmctld: {reason}")), Reconfigure::Refused { reason });
 }
 
 #[test]

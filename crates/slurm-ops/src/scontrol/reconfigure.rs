@@ -2,15 +2,18 @@
 
 use super::by_hand::{nodes, show_nodes};
 use super::{NodeSettings, could_not_ask, scontrol};
-use crate::journal::{self, complaint};
+use crate::journal::{self, Verdict, complaint};
 use crate::machine::Machine;
 use crate::mounts;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A reconfigure of a thousand nodes and partitions takes a second; after vanished nodes, scontrol itself gives up after 10 s.
 const RECONFIGURE_DEADLINE: Duration = Duration::from_secs(60);
 const CHECK_DEADLINE: Duration = Duration::from_secs(15);
+/// A successor waits up to a minute for a file; a slow one may take as long.
+const LATE_VERDICT: Duration = Duration::from_secs(80);
+const LATE_LOOK: Duration = Duration::from_secs(1);
 
 /// How a reconfigure ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +73,9 @@ pub fn reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Reco
     if let Some(reason) = parser_complaint(&output.stderr) {
         return Reconfigure::Refused { reason };
     }
+    if output.stderr.contains("Socket timed out") {
+        return awaited(machine, began).unwrap_or_else(|| Reconfigure::Unknown { why: output.complaint().to_owned() });
+    }
     if could_not_ask(&output) {
         return Reconfigure::Unknown { why: output.complaint().to_owned() };
     }
@@ -80,6 +86,20 @@ pub fn reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Reco
     // The client only ever says "Unspecified error"; the successor that failed to start wrote the reason to the journal.
     Reconfigure::Refused {
         reason: journal::complaint_of_reconfigure(machine, began).unwrap_or_else(|| output.complaint().to_owned()),
+    }
+}
+
+/// Waits for how a reconfigure ends whose client has given up. Asking again would only queue behind it: slurmctld serves nobody while its
+/// successor starts, and that one waits a minute for a file that is not there. `None`: the journal does not tell.
+fn awaited(machine: &Machine, began: u64) -> Option<Reconfigure> {
+    let end = Instant::now() + LATE_VERDICT;
+    loop {
+        match journal::verdict_of_reconfigure(machine, began)? {
+            Verdict::Accepted => return Some(Reconfigure::Accepted),
+            Verdict::Refused(reason) => return Some(Reconfigure::Refused { reason }),
+            Verdict::Pending if Instant::now() >= end => return None,
+            Verdict::Pending => std::thread::sleep(LATE_LOOK),
+        }
     }
 }
 
@@ -106,12 +126,17 @@ pub fn check(machine: &Machine, path: &Path) -> Candidate {
 /// Does what [`check`] does and, in the same breath, asks slurmctld about its nodes, of whose settings a reconfigure takes some away: the client
 /// reads the candidate first, and reaches slurmctld by what stands in it. No settings: the candidate is refused, or nobody could be asked.
 pub fn check_and_ask(machine: &Machine, path: &Path) -> (Candidate, Option<NodeSettings>) {
-    // An answer of slurmctld proves that the candidate could be read; that it does not answer says nothing.
-    let asked = path.exists().then(|| show_nodes(machine).env("SLURM_CONF", path).output());
-    match asked {
+    let ask = || show_nodes(machine).env("SLURM_CONF", path).output();
+    match path.exists().then(ask) {
         Some(Ok(output)) if output.success() => (Candidate::Readable, Some(nodes(&output.stdout))),
         Some(Ok(output)) => match parser_complaint(&output.stderr) {
             Some(reason) => (Candidate::Refused { reason }, None),
+            // That slurmctld does not answer says nothing, unless it answers those who read the file in place, and them alone.
+            None if show_nodes(machine).output().is_ok_and(|output| output.success()) => match ask() {
+                Ok(output) if output.success() => (Candidate::Readable, Some(nodes(&output.stdout))),
+                Ok(output) => (Candidate::Refused { reason: complaints(&output.stderr) }, None),
+                Err(_) => (check(machine, path), None),
+            },
             None => (check(machine, path), None),
         },
         Some(Err(_)) | None => (check(machine, path), None),
@@ -123,7 +148,11 @@ fn parser_complaint(stderr: &str) -> Option<String> {
     if !stderr.contains("Unable to process configuration file") {
         return None;
     }
-    let complaints: Vec<&str> =
+    Some(complaints(stderr))
+}
+
+fn complaints(stderr: &str) -> String {
+    let told: Vec<&str> =
         stderr.lines().filter_map(complaint).filter(|line| !line.contains("Unable to process")).collect();
-    Some(if complaints.is_empty() { "Unable to process configuration file".to_owned() } else { complaints.join(" / ") })
+    if told.is_empty() { "Unable to process configuration file".to_owned() } else { told.join(" / ") }
 }
