@@ -73,6 +73,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             configuration::restore(machine, refused, suspects, back)?;
         }
         Step::Blame(suspect, reason) => configuration::blame(machine, suspect, reason)?,
+        Step::ForgetRefusals(kept) => configuration::keep_refusals(machine, kept)?,
         Step::StartDaemon => {
             memory.tried.start = true;
             start(machine)?;

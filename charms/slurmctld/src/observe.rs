@@ -150,6 +150,8 @@ pub struct Machine {
     pub live: Files,
     pub accepted: Files,
     pub refusals: Refusals,
+    /// A reconfigure was begun whose end nobody saw.
+    pub unresolved: bool,
     pub daemon: Daemon,
     /// The saved partitions are at least as new as the accepted configuration (a takeover would restore older ones).
     pub partitions_saved: bool,

@@ -99,7 +99,7 @@ pub fn refused(seen: &Observed) -> Vec<(Change, String)> {
 fn awaited(seen: &Observed) -> Next {
     let machine = &seen.machine;
     let answering = matches!(machine.daemon, Daemon::Answering { .. });
-    let proven = machine.live == machine.accepted;
+    let proven = machine.live == machine.accepted && !machine.unresolved;
     // Juju may lose the event that an application has published something, and to a relation made again an agent may be deaf for good.
     let silent = seen.computes.iter().any(|compute| compute.deaf || matches!(compute.offer, Offer::Nothing));
     let unsaved = !machine.partitions_saved && compose::first_partition(&machine.accepted).is_some();

@@ -152,7 +152,16 @@ fn note(machine: &Machine, change: impl FnOnce(&mut Refusals)) -> Result<(), Err
     let text = files::read_text(machine, names::REFUSALS)?.unwrap_or_default();
     let mut refusals: Refusals = serde_json::from_str(&text).unwrap_or_default();
     change(&mut refusals);
-    let text = serde_json::to_vec(&refusals).expect("invariant: a record of texts has a JSON form");
+    keep_refusals(machine, &refusals)
+}
+
+/// Makes the record of what was refused say just this.
+pub(super) fn keep_refusals(machine: &Machine, refusals: &Refusals) -> Result<(), Error> {
+    if *refusals == Refusals::default() {
+        files::remove(machine, names::REFUSALS)?;
+        return Ok(());
+    }
+    let text = serde_json::to_vec(refusals).expect("invariant: a record of texts has a JSON form");
     files::replace(machine, names::REFUSALS, &text, &Access::slurm(0o644))?;
     Ok(())
 }

@@ -59,6 +59,7 @@ pub(super) fn observe(
         live,
         accepted,
         refusals: refusals(machine)?,
+        unresolved: machine.path(names::BY_HAND).exists(),
         daemon,
         partitions_saved: partitions_saved(machine),
         stranger: stranger(ctx, machine),

@@ -101,7 +101,8 @@ pub(super) fn refusal<'seen>(seen: &'seen Observed, change: &Change) -> Option<&
     known.then(|| seen.machine.refusals.reason(&suspect(seen, change.clone()))).flatten()
 }
 
-fn suspect(seen: &Observed, change: Change) -> Suspect {
+/// Returns a change as it would be made now.
+pub(super) fn suspect(seen: &Observed, change: Change) -> Suspect {
     let wish = match &change {
         Change::File => {
             let text = |text: &Option<String>| text.clone().unwrap_or_default();

@@ -3,9 +3,9 @@
 //! All changes are tried together, with one reconfigure. If that is refused they are tried one by one, so that what is wrong costs
 //! nothing but itself; what was refused for itself is left out until it is changed.
 
-use super::compose::{first_partition, ground, is_damaged, is_sound, suspects, wanted, with_only};
+use super::compose::{first_partition, ground, is_damaged, is_sound, suspect, suspects, wanted, with_only};
 use super::{Step, identity, options};
-use crate::configuration::{Files, Refused};
+use crate::configuration::{Change, Files, Refusals, Refused};
 use crate::observe::{Daemon, Observed};
 
 /// What is said about a file that was cut short.
@@ -24,6 +24,9 @@ pub(super) fn configure(seen: &Observed) -> Vec<Step> {
     if let Some(refused) = rejected(seen) {
         return vec![restore(seen, refused)];
     }
+    if let Some(kept) = outdated(seen) {
+        return vec![Step::ForgetRefusals(kept)];
+    }
     let unproven = machine.live != machine.accepted;
     // A file that somebody else wrote is proven by itself before anything is built on it, unless it takes something away that
     // we depend on. slurmctld may only seem silent: no command of Slurm works beside a file that its parser cannot read.
@@ -31,11 +34,12 @@ pub(super) fn configure(seen: &Observed) -> Vec<Step> {
     let complete = machine.live.cgroup.is_some() && machine.live.gres.is_some();
     let answering = matches!(machine.daemon, Daemon::Answering { .. });
     let sound = is_sound(seen);
-    if up && unproven && complete && (machine.accepted.slurm.is_some() || answering) && sound {
+    let superseded = unproven && !answering && is_superseded(seen);
+    if up && unproven && complete && (machine.accepted.slurm.is_some() || answering) && sound && !superseded {
         return reconfigure(seen);
     }
     // A daemon that does not run for another reason must not make a new configuration look guilty: first it runs, then it changes.
-    if (seen.leader && (answering || !sound)) || machine.live.slurm.is_none() {
+    if (seen.leader && (answering || !sound || superseded)) || machine.live.slurm.is_none() {
         let step = offer(seen, unproven);
         if step.is_some() {
             return step.into_iter().collect();
@@ -45,13 +49,33 @@ pub(super) fn configure(seen: &Observed) -> Vec<Step> {
         Daemon::Stopped | Daemon::Failing { .. } if !seen.tried.start && (!seen.alarmed || seen.tried.restored) => {
             vec![Step::StartDaemon]
         }
-        Daemon::Answering { .. } if unproven => reconfigure(seen),
+        Daemon::Answering { .. } if unproven || machine.unresolved => reconfigure(seen),
         // A reconfigure leaves the partitions of before in the state directory, and a takeover restores those.
         Daemon::Answering { .. } if !machine.partitions_saved && !seen.tried.save => {
             first_partition(&machine.accepted).map(Step::SavePartitions).into_iter().collect()
         }
         _ => Vec::new(),
     }
+}
+
+/// Says whether the file in place is one of ours that nobody wants any more. If it is what keeps slurmctld from answering, it must not have
+/// to be proven first.
+fn is_superseded(seen: &Observed) -> bool {
+    let by_hand = || suspects(seen, &seen.machine.live).iter().any(|suspect| suspect.change == Change::File);
+    seen.machine.accepted.slurm.is_some() && wanted(seen) != seen.machine.live && !by_hand()
+}
+
+/// Returns what of the refusals is still about what is wanted now, if that is not all. Whoever takes back what was refused and asks for it
+/// again has seen to the reason, so it is tried again.
+fn outdated(seen: &Observed) -> Option<Refusals> {
+    let refusals = &seen.machine.refusals;
+    if !seen.leader || *refusals == Refusals::default() {
+        return None;
+    }
+    let mut kept = refusals.clone();
+    kept.changes.retain(|_, (refused, _)| *refused == suspect(seen, refused.change.clone()));
+    kept.last = kept.last.filter(|last| last.files == seen.machine.live || last.files == wanted(seen));
+    (kept != *refusals).then_some(kept)
 }
 
 /// Returns the next configuration to try, if the one in place is not the one that is wanted.

@@ -2,7 +2,7 @@
 
 use super::tests::{check, live, steps};
 use super::*;
-use crate::configuration::Refused;
+use crate::configuration::{Refusals, Refused};
 use crate::observe::Tried;
 use ::slurm_conf::Partition;
 
@@ -69,6 +69,48 @@ fn a_file_that_was_cut_short_is_put_back_and_one_that_lacks_a_line_is_put_right(
         let seen = with(&text.replace(line, wrong)).settled();
         assert!(seen.machine.live.slurm.as_ref().is_some_and(|text| text.contains(line)), "{line}");
     }
+}
+
+#[test]
+fn what_was_refused_is_tried_again_by_whoever_took_it_back_and_asks_again() {
+    let missing = |text: &str, parser: bool| (!parser && text.contains("topology/tree")).then_some("no topology.conf");
+    let mut seen = Observed::serving().with_compute("compute", "").settled();
+    seen.options.parameters = "TopologyPlugin=topology/tree".to_owned();
+    let mut seen = seen.settled_where(missing);
+    assert_eq!(refused(&seen), [(Change::Parameters, "no topology.conf".to_owned())]);
+    // The file is there now, but nobody has said so.
+    assert!(plan(&seen).steps.is_empty());
+    seen.options.parameters = String::new();
+    let mut seen = seen.settled();
+    assert_eq!(seen.machine.refusals, Refusals::default());
+    seen.options.parameters = "TopologyPlugin=topology/tree".to_owned();
+    let seen = seen.settled();
+    assert_eq!(live(&seen).get("TopologyPlugin"), Some("topology/tree"));
+    assert!(refused(&seen).is_empty());
+}
+
+#[test]
+fn a_file_that_silences_slurmctld_and_is_wanted_no_more_need_not_be_proven() {
+    let whole = Observed::serving();
+    let mut seen = whole.clone();
+    seen.options.parameters = "PluginDir2=/nowhere".to_owned();
+    let Some(Step::OfferConfiguration { files, .. }) = plan(&seen).steps.into_iter().next() else { panic!("no offer") };
+    seen.machine.live = files;
+    seen.machine.unresolved = true;
+    seen.machine.daemon = Daemon::Silent { reason: None };
+    assert!(matches!(plan(&seen).steps[..], [Step::Reconfigure { .. }, ..]), "as long as it is wanted");
+    seen.options.parameters = String::new();
+    let steps = plan(&seen).steps;
+    let [Step::OfferConfiguration { files, .. }, ..] = &steps[..] else { panic!("{steps:?}") };
+    assert_eq!(*files, whole.machine.accepted);
+    seen.apply_in_memory(&steps[0]);
+    // Nobody saw what slurmctld made of the other one, so it is told to read this one.
+    seen.machine.daemon = whole.machine.daemon;
+    assert!(matches!(plan(&seen).steps[..], [Step::Reconfigure { .. }, ..]));
+    // What somebody wrote by hand is never thrown away unseen.
+    seen.machine.live.slurm.as_mut().unwrap().push_str("KillWait=31\n");
+    seen.machine.daemon = Daemon::Silent { reason: None };
+    assert!(matches!(plan(&seen).steps[..], [Step::Reconfigure { .. }, ..]));
 }
 
 #[test]

@@ -68,6 +68,7 @@ impl Observed {
                 live: Files::default(),
                 accepted: Files::default(),
                 refusals: Refusals::default(),
+                unresolved: false,
                 daemon: Daemon::Stopped,
                 partitions_saved: false,
                 stranger: None,
@@ -195,6 +196,7 @@ impl Observed {
             Step::WriteDropIn(text) => machine.drop_in = Some(text.clone()),
             Step::WriteFailureService(text) => machine.failure_service = Some(text.clone()),
             Step::OfferConfiguration { files, .. } => machine.live = files.clone(),
+            Step::ForgetRefusals(kept) => machine.refusals = kept.clone(),
             Step::RestoreConfiguration { refused, suspects, back } => {
                 machine.live = back.clone();
                 machine.refusals.note(refused.clone(), suspects);
@@ -208,6 +210,7 @@ impl Observed {
             Step::Reconfigure { .. } => {
                 machine.accepted = machine.live.clone();
                 machine.partitions_saved = false;
+                machine.unresolved = false;
             }
             Step::SavePartitions(_) => {
                 machine.partitions_saved = true;

@@ -1,6 +1,6 @@
 //! The changes that a plan can consist of. A step says what, never how.
 
-use crate::configuration::{Files, Refused, Suspect};
+use crate::configuration::{Files, Refusals, Refused, Suspect};
 use crate::names;
 use charm::{Databag, RelationId};
 use slurm_conf::PartitionName;
@@ -36,6 +36,8 @@ pub enum Step {
     },
     /// Remembers that one change was refused for itself.
     Blame(Suspect, String),
+    /// Remembers no more of what was refused than this.
+    ForgetRefusals(Refusals),
     StartDaemon,
     /// Makes slurmctld load the configuration in place; one that it refuses is taken back.
     Reconfigure {
@@ -79,6 +81,7 @@ impl fmt::Display for Step {
             }
             Self::RestoreConfiguration { .. } => write!(formatter, "put the accepted {} back", names::SLURM_CONF),
             Self::Blame(suspect, _) => write!(formatter, "leave out {}", suspect.change),
+            Self::ForgetRefusals(_) => write!(formatter, "forget what is wanted no more"),
             Self::StartDaemon => write!(formatter, "start slurmctld"),
             Self::Reconfigure { .. } => write!(formatter, "reconfigure slurmctld"),
             Self::SavePartitions(_) => write!(formatter, "save partitions"),
