@@ -51,6 +51,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             files::ensure_directory(machine, names::STATE_DIRECTORY, &Access::slurm(0o700))?;
             sentinel::write_once(machine, names::STATE_DIRECTORY, note)?;
         }
+        Step::SecureKeys => slurm_ops::keys::ensure_private(machine, names::SLURM_USER)?,
         Step::MakeAuthKey => keys::make_auth_key(machine)?,
         Step::RestoreAuthKey => keys::restore_auth_key(tools, machine)?,
         Step::MakeJwtKey => keys::make_jwt_key(machine)?,
@@ -68,7 +69,6 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             configuration::offer(machine, memory, files, version, suspects)?;
         }
         Step::RestoreConfiguration { refused, suspects, back } => {
-            memory.tried.taken_back = configuration::taken_by_hand(suspects, &refused.reason);
             memory.tried.restored = true;
             configuration::restore(machine, refused, suspects, back)?;
         }

@@ -65,6 +65,9 @@ pub struct Refusals {
     pub last: Option<Refused>,
     /// Changes that were refused for themselves, each with the reason.
     pub changes: BTreeMap<String, (Suspect, String)>,
+    /// When a file was put back that somebody had changed by hand, in seconds since 1970, and why. Nobody else tells them.
+    #[serde(default)]
+    pub taken_back: Option<(u64, String)>,
 }
 
 /// Files that were refused.

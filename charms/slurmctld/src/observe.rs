@@ -142,8 +142,11 @@ pub struct Machine {
     pub left_alone: bool,
     pub store: Store,
     pub state: StateDirectory,
+    /// The keys are on disk, and are fit to be keys.
     pub auth_key: bool,
     pub jwt_key: bool,
+    /// Nobody but slurmctld can read them.
+    pub keys_private: bool,
     pub drop_in: Option<String>,
     /// The service that systemd starts when slurmctld has failed for good.
     pub failure_service: Option<String>,
@@ -157,6 +160,8 @@ pub struct Machine {
     pub partitions_saved: bool,
     /// A machine whose messages slurmctld refuses. Looked for when nothing else is going on.
     pub stranger: Option<Stranger>,
+    /// Why a file was put back, not long ago, that somebody had changed by hand.
+    pub taken_back: Option<String>,
     /// Four random characters for the name of a new cluster.
     pub suffix: String,
 }
@@ -218,8 +223,6 @@ pub struct Tried {
     /// Why it is not known whether a reconfigure was accepted.
     pub reconfigure: Option<String>,
     pub save: bool,
-    /// Why a file was put back that somebody had changed by hand.
-    pub taken_back: Option<String>,
     /// Secrets whose lost content was put back.
     pub refilled: BTreeSet<&'static str>,
 }

@@ -81,7 +81,7 @@ fn refusals(seen: &Observed) -> Vec<Status> {
         }
         change => Status::blocked(format!("{change} refused: {reason}")),
     };
-    let by_hand = seen.tried.taken_back.as_ref();
+    let by_hand = seen.machine.taken_back.as_ref();
     let by_hand = by_hand.map(|why| Status::blocked(format!("{} was refused and put back: {why}", names::SLURM_CONF)));
     let at_risk = seen.tried.at_risk.iter().next().map(|name| {
         let way_out = "add it to slurm.conf, or delete it with scontrol";

@@ -59,7 +59,7 @@ fn a_key_that_slurm_refused_and_nobody_knows_is_named_with_its_neighbour() {
 #[test]
 fn a_file_that_was_put_back_is_told() {
     let mut seen = Observed::serving();
-    seen.tried.taken_back = Some("unrecognized key: BogusKey".to_owned());
+    seen.machine.taken_back = Some("unrecognized key: BogusKey".to_owned());
     assert_eq!(shown(&seen), "blocked: /etc/slurm/slurm.conf was refused and put back: unrecognized key: BogusKey");
 }
 

@@ -139,6 +139,18 @@ pub fn replace(machine: &Machine, path: impl AsRef<Path>, content: &[u8], access
     Ok(true)
 }
 
+/// Tells whether a file has this owner and mode. One that is not there lacks nothing.
+pub fn has_access(machine: &Machine, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
+    let path = machine.path(path);
+    let found = match fs::symlink_metadata(&path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(FileError::access("look at", &path)(error)),
+    };
+    let (user, group) = owner_ids(machine, access)?;
+    Ok(found.mode() & 0o7777 == access.mode && found.uid() == user.as_raw() && found.gid() == group.as_raw())
+}
+
 /// Removes a file, and tells whether there was one.
 pub fn remove(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, FileError> {
     let path = machine.path(path);

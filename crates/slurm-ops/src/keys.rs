@@ -247,6 +247,26 @@ pub fn ensure_jwt_key(machine: &Machine, key: &JwtKey, owner: &str) -> Result<bo
     files::replace(machine, JWT_KEY_FILE, key.0.as_bytes(), &private(owner))
 }
 
+/// Tells whether every key file that is there belongs to `owner` and is for nobody else to read.
+pub fn are_private(machine: &Machine, owner: &str) -> Result<bool, FileError> {
+    for path in [AUTH_KEY_FILE, JWT_KEY_FILE] {
+        if !files::has_access(machine, path, &private(owner))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Makes every key file that is there private, and leaves its content as it is.
+pub fn ensure_private(machine: &Machine, owner: &str) -> Result<(), FileError> {
+    for path in [AUTH_KEY_FILE, JWT_KEY_FILE] {
+        if let Some(content) = files::read(machine, path)? {
+            files::replace(machine, path, &content, &private(owner))?;
+        }
+    }
+    Ok(())
+}
+
 /// A mode with any bit for others is fatal to slurmctld and slurmd.
 fn private(owner: &str) -> Access {
     Access { mode: 0o600, owner: Some(owner.to_owned()) }

@@ -12,6 +12,7 @@ use slurm_conf::PartitionName;
 use slurm_ops::Machine;
 use slurm_ops::files::{self, Access};
 use slurm_ops::scontrol::{self, Candidate, Reconfigure};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Puts a configuration in place if Slurm's parser can read it; else notes why not.
 pub(super) fn offer(
@@ -58,13 +59,14 @@ fn without_place(reason: &str) -> String {
 pub(super) fn restore(machine: &Machine, refused: &Refused, suspects: &[Suspect], back: &Files) -> Result<(), Error> {
     tracing::warn!("slurm.conf refused: {}", refused.reason);
     // Noted first: a hook that dies here finds the note and goes on.
-    note(machine, |refusals| refusals.note(refused.clone(), suspects))?;
+    note(machine, |refusals| {
+        if suspects.iter().any(|suspect| suspect.change == Change::File) {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+            refusals.taken_back = Some((now, refused.reason.clone()));
+        }
+        refusals.note(refused.clone(), suspects);
+    })?;
     write(machine, back, "")
-}
-
-/// Says why a file was taken back that somebody wrote by hand: nothing else will tell them.
-pub(super) fn taken_by_hand(suspects: &[Suspect], reason: &str) -> Option<String> {
-    suspects.iter().any(|suspect| suspect.change == Change::File).then(|| reason.to_owned())
 }
 
 /// Notes that one change was refused for itself.
@@ -113,12 +115,16 @@ pub(super) fn reconfigure(
                 }
             }
             by_hand::forget(machine)?;
-            write(machine, &live, names::ACCEPTED)
+            write(machine, &live, names::ACCEPTED)?;
+            // Whoever had a file put back has found a better one.
+            match machine.path(names::REFUSALS).exists() {
+                true => note(machine, |refusals| refusals.taken_back = None),
+                false => Ok(()),
+            }
         }
         Reconfigure::Refused { reason } => {
             memory.forget_daemon();
             by_hand::forget(machine)?;
-            memory.tried.taken_back = taken_by_hand(suspects, &reason);
             restore(machine, &Refused { files: live, version: version.to_owned(), reason }, suspects, back)
         }
         Reconfigure::Unknown { why } => {

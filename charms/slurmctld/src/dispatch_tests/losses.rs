@@ -18,6 +18,29 @@ fn a_lost_key_file_comes_back_from_the_secret() {
 }
 
 #[test]
+fn a_damaged_key_file_is_as_good_as_a_lost_one() {
+    use std::os::unix::fs::PermissionsExt;
+    let (cluster, ..) = Cluster::at_rest();
+    for path in ["/etc/slurm/slurm.jwks", "/etc/slurm/jwt_hs256.key"] {
+        let before = cluster.machine.read(path).unwrap();
+        for damage in ["", "{\"keys\":", "x"] {
+            cluster.machine.write(path, damage);
+            cluster.hook(&Hook::named("update-status"));
+            assert_eq!(cluster.machine.read(path).as_ref(), Some(&before), "{path}");
+        }
+        let file = cluster.machine.machine().path(path);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        // With no secret to take it from it stays what it is.
+        cluster.model.deny_secrets(true);
+        cluster.hook(&Hook::named("update-status"));
+        cluster.model.deny_secrets(false);
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o7777, 0o600, "{path}");
+        assert_eq!(cluster.machine.read(path), Some(before), "{path}");
+    }
+    assert!(cluster.hook(&Hook::named("update-status")).writes().is_empty());
+}
+
+#[test]
 fn no_second_key_is_made_while_juju_will_not_show_the_first() {
     let (cluster, ..) = Cluster::at_rest();
     for path in ["/etc/slurm/slurm.jwks", "/etc/slurm/jwt_hs256.key"] {
@@ -169,8 +192,25 @@ fn a_file_broken_by_hand_is_put_back_and_the_hand_is_told() {
         "{}",
         cluster.status()
     );
+    // Nobody else tells them, so it stays to be read until they have found a better file.
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert!(cluster.status().contains("was refused and put back"), "{}", cluster.status());
+    cluster.machine.write(names::SLURM_CONF, &format!("{good}KillWait=33\n"));
     cluster.hook(&Hook::named("update-status"));
+    assert!(cluster.conf().contains("KillWait=33"));
     assert_eq!(cluster.status(), "active: primary - UP");
+}
+
+#[test]
+fn a_partition_written_by_hand_that_is_refused_is_told_to_the_hand() {
+    let (cluster, ..) = Cluster::at_rest();
+    let good = cluster.conf();
+    cluster.machine.slurmctld_refuses("nosuchset", "fatal: Invalid node names in partition oops");
+    cluster.machine.write(names::SLURM_CONF, &format!("{good}PartitionName=oops Nodes=nosuchset\n"));
+    cluster.hook(&Hook::named("update-status"));
+    assert_eq!(cluster.conf(), good);
+    let told = "blocked: /etc/slurm/slurm.conf was refused and put back: fatal: Invalid node names in partition oops";
+    assert_eq!(cluster.status(), told);
 }
 
 #[test]

@@ -7,15 +7,18 @@ use crate::error::Error;
 use crate::names;
 use charm::{Context, Event};
 use slurm_conf::{HostName, SlurmConf};
+use slurm_ops::files::FileError;
 use slurm_ops::journal::Stranger;
 use slurm_ops::mounts::Mount;
 use slurm_ops::packages::Inventory;
 use slurm_ops::systemd::UnitState;
 use slurm_ops::{files, hostname, journal, keys, mounts, needrestart, packages, scontrol, sentinel, systemd};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A slurmd that is refused tries again every ten seconds.
 const LATELY: Duration = Duration::from_secs(60);
+/// How many seconds somebody is told that a file was put back.
+const TOLD: u64 = 15 * 60;
 
 /// Looks at the machine. With `may_be_brief`, and if this machine is the one controller of a cluster that is up, no closer than needed.
 pub(super) fn observe(
@@ -51,8 +54,9 @@ pub(super) fn observe(
         left_alone: needrestart::is_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?,
         store,
         state,
-        auth_key: keys::read_auth_keys(machine)?.is_some(),
-        jwt_key: keys::read_jwt_key(machine)?.is_some(),
+        auth_key: is_fit(keys::read_auth_keys(machine))?,
+        jwt_key: is_fit(keys::read_jwt_key(machine))?,
+        keys_private: keys::are_private(machine, names::SLURM_USER)?,
         // A drop-in that systemd has not read does not count.
         drop_in: read_by_systemd(systemd::read_drop_in(machine, names::SERVICE, names::DROP_IN)?),
         failure_service: systemd::read_unit_file(machine, names::FAILURE_SERVICE)?,
@@ -63,6 +67,7 @@ pub(super) fn observe(
         daemon,
         partitions_saved: partitions_saved(machine),
         stranger: stranger(ctx, machine),
+        taken_back: refusals(machine)?.taken_back.filter(|(at, _)| now() < at + TOLD).map(|(_, why)| why),
         suffix: suffix(memory)?,
         host,
     })
@@ -71,6 +76,19 @@ pub(super) fn observe(
 fn read_files(machine: &slurm_ops::Machine, suffix: &str) -> Result<Files, Error> {
     let [slurm, cgroup, gres] = Files::PATHS.map(|path| files::read_text(machine, format!("{path}{suffix}")));
     Ok(Files { slurm: slurm?, cgroup: cgroup?, gres: gres? })
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+/// A key file with something else in it is as good as none: the key comes back from its secret.
+fn is_fit<T>(read: Result<Option<T>, FileError>) -> Result<bool, Error> {
+    match read {
+        Ok(found) => Ok(found.is_some()),
+        Err(FileError::Content { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A record that cannot be read is none: what it says would be found out again.

@@ -91,7 +91,14 @@ fn in_place(seen: &Observed) -> Option<SlurmConf> {
 
 /// Returns the changes that lead from the accepted files to `files`.
 pub(super) fn suspects(seen: &Observed, files: &Files) -> Vec<Suspect> {
-    difference(&ground(seen), files).into_iter().map(|change| suspect(seen, change)).collect()
+    let offered = slurm_conf::offered(seen);
+    // A partition that no application offers is an administrator's.
+    let by_hand = |change: Change| match change {
+        Change::Partition(name) if !offered.keys().any(|own| own.as_str() == name) => Change::File,
+        other => other,
+    };
+    let changes: BTreeSet<Change> = difference(&ground(seen), files).into_iter().map(by_hand).collect();
+    changes.into_iter().map(|change| suspect(seen, change)).collect()
 }
 
 /// Returns why a change, as it would be made now, was refused for itself.

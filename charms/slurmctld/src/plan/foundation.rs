@@ -52,6 +52,9 @@ pub(super) fn prepare(seen: &Observed) -> Vec<Step> {
     if identity::obstacle(seen).is_none() && matches!(machine.state, StateDirectory::Absent | StateDirectory::Empty) {
         steps.push(Step::PrepareState(identity::note(seen)));
     }
+    if !machine.keys_private {
+        steps.push(Step::SecureKeys);
+    }
     if !machine.auth_key {
         steps.extend(key(&seen.auth_secret, Step::MakeAuthKey, Step::RestoreAuthKey));
     }

@@ -16,6 +16,8 @@ pub enum Step {
     ReportVersion(String),
     /// Makes the state directory and marks it with this note.
     PrepareState(String),
+    /// Makes the key files such that nobody else can read them.
+    SecureKeys,
     MakeAuthKey,
     RestoreAuthKey,
     MakeJwtKey,
@@ -69,6 +71,7 @@ impl fmt::Display for Step {
             Self::LeaveAlone => write!(formatter, "keep needrestart from {}", names::SERVICE),
             Self::ReportVersion(version) => write!(formatter, "report version {version}"),
             Self::PrepareState(_) => write!(formatter, "prepare {}", names::STATE_DIRECTORY),
+            Self::SecureKeys => write!(formatter, "keep the keys from others"),
             Self::MakeAuthKey => write!(formatter, "make the authentication key"),
             Self::RestoreAuthKey => write!(formatter, "restore the authentication key"),
             Self::MakeJwtKey => write!(formatter, "make the token key"),
