@@ -206,3 +206,47 @@ def test_it_works_on_leader_and_follower(cluster):
         node = unit.replace("/", "-")
         asked(cluster, "Weight=12", unit)
         await_value(cluster, "weight", 12, node)
+
+
+def test_a_description_that_slurmd_does_not_start_with_is_taken_back_and_named(cluster):
+    """Slurm's parser takes such a value; slurmd itself finds the key of another node in it, and ends."""
+    detected = cluster.node("compute-0")["real_memory"]
+    asked(cluster, f"RealMemory={detected - 300}")
+    await_value(cluster, "real_memory", detected - 300)
+    said = cluster.refuse(FIRST, "node-config", parameters="Feature=NodeName=x MemSpecLimit=200")
+    assert "Feature=NodeName=x" in said and "not allowed" in said, said
+    cluster.await_state("compute-0", "IDLE")
+    node = cluster.node("compute-0")
+    assert (node["real_memory"], node["features"]) == (detected - 300, ["compute"]), node
+    cluster.await_message(FIRST, "^active: idle, partition compute; node-config: slurmd does not start with .*Feature=NodeName=x")
+    assert cluster.act(FIRST, "node-config")["user-supplied-node-parameters"] == f"RealMemory={detected - 300}"
+    # The next request is another one.
+    asked(cluster, "Weight=2")
+    cluster.await_message(FIRST, "^active: idle, partition compute$")
+    assert len(set(cluster.hosts(nodes=2))) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reboots", [False, True])
+def test_what_slurm_takes_in_place_and_slurmd_does_not_start_with_is_taken_back_at_the_next_start(cluster, reboots):
+    asked(cluster, "Feature=NodeName=x")
+    eventually(lambda: cluster.node("compute-0")["features"], lambda seen: "NodeName=x" in seen, "features", 30)
+    if reboots:
+        cluster.reboot(FIRST)
+    else:
+        cluster.shell(FIRST, "systemctl restart slurmd || true")
+    # Nobody calls: systemd gives up after some seconds and tells the charm.
+    cluster.await_message(FIRST, "^active: idle, partition compute; node-config: slurmd does not start with Feature=NodeName=x", 60)
+    cluster.await_state("compute-0", "IDLE")
+    assert "NodeName" not in options_of(cluster)
+
+
+def test_what_an_administrator_noted_on_a_node_is_there_again(cluster):
+    cluster.scontrol("update", "nodename=compute-0", "extra=rack=7", "cpubind=core")
+    keys = ("extra", "cpu_binding")
+    before = [cluster.node("compute-0")[key] for key in keys]
+    detected = cluster.node("compute-0")["real_memory"]
+    asked(cluster, f"RealMemory={detected - 350}")
+    await_value(cluster, "real_memory", detected - 350)
+    eventually(lambda: [cluster.node("compute-0")[key] for key in keys], lambda seen: seen == before, "notes", 30)
+    cluster.scontrol("update", "nodename=compute-0", "extra=", "cpubind=none")

@@ -7,13 +7,13 @@ mod launch;
 mod registration;
 mod step;
 
-use crate::change::Change;
+use crate::change::{Change, open_conf};
 use crate::names;
 use crate::observe::{Controller, Daemon, Key, Launch, Observed, Offer, Refused, Registration};
 use charm::{Databag, Next, Plan, Wake};
 use slurm_interface::{ComputeData, ControllerData};
 use slurm_ops::SlurmVersion;
-use slurm_ops::journal::Cause;
+use slurm_ops::journal::{self, Cause};
 use slurm_ops::packages::Obstacle;
 
 pub(crate) use hardware::lost;
@@ -22,7 +22,8 @@ pub(crate) use registration::{Phase, depends_on_jobs, phase};
 pub use step::Step;
 
 /// Waiting for a controller may take long, and giving up would need somebody to start slurmd again. A slurmd that cannot start at all is
-/// given up after seconds, and the charm is told. `direct` keeps a single failure, which is made up for, from raising the alarm.
+/// given up after seconds. The charm is told of every failure: also a slurmd that systemd starts again may then wait for ever, for a key or
+/// a controller, and nobody would know.
 const DROP_IN: &str = "\
 # Written by the slurmd charm.
 [Unit]
@@ -33,7 +34,6 @@ OnFailure=slurmd-charm-failed.service
 [Service]
 KillMode=process
 Restart=on-failure
-RestartMode=direct
 RestartSec=2
 TimeoutStartSec=infinity
 ";
@@ -135,14 +135,17 @@ pub(crate) fn depends_on_verdict(seen: &Observed) -> bool {
 /// A description that slurmd does not start with must not keep the node away. What the operator asked for before comes back.
 fn retreat(seen: &Observed, _: &ControllerData) -> Vec<Step> {
     let machine = &seen.machine;
-    let Some(complaint) = machine.complaint.as_ref().filter(|_| launch::is_illegible(seen)) else { return Vec::new() };
-    match &machine.wish {
-        Ok(wish) if *wish != machine.proven => {
-            let refused = Refused { wish: wish.clone(), reason: complaint.clone() };
-            vec![Step::TakeBackWish { refused, proven: machine.proven.clone() }]
-        }
-        _ => Vec::new(),
+    let (Daemon::Failing { .. }, Some(complaint), Ok(wish)) = (&machine.daemon, &machine.complaint, &machine.wish)
+    else {
+        return Vec::new();
+    };
+    // One that is still to be applied has no part in it, and one that worked before neither.
+    let suspect = *wish != machine.proven && launch::is_written(seen, wish);
+    if !suspect || !journal::may_blame_description(complaint) {
+        return Vec::new();
     }
+    let refused = Refused { wish: wish.clone(), reason: complaint.clone() };
+    vec![Step::TakeBackWish { refused, proven: machine.proven.clone() }]
 }
 
 /// Every file slurmd reads.
@@ -284,10 +287,12 @@ fn settle(seen: &Observed, _: &ControllerData) -> Vec<Step> {
         steps.push(Step::RememberDetection { invocation: machine.invocation.clone(), known, found });
     }
     if let Registration::Present(record) = &machine.registration {
-        if let Ok(wish) = &machine.wish
+        // What Slurm took in place is not proven before slurmd has been started with it.
+        if let (Ok(wish), Daemon::Running { with: Some(with) }) = (&machine.wish, &machine.daemon)
             && *wish != machine.proven
             && !record.has("INVALID_REG")
             && registration::phase(seen) == Phase::Settled
+            && described(seen).is_some_and(|described| described == open_conf(&with.conf))
         {
             steps.push(Step::RememberWish(wish.clone()));
         }

@@ -26,7 +26,8 @@ pub fn status(seen: &Observed) -> Status {
     if let Err(problem) = &seen.machine.wish {
         conditions.push(Status::blocked(format!("{}: {problem}; mend it with node-config", names::NODE_CONFIG_FILE)));
     }
-    if !plan::spares_jobs(seen) {
+    // Our own drop-in says otherwise; it comes once there is a Slurm to use.
+    if seen.machine.version.is_some() && !plan::spares_jobs(seen) {
         let mode = &seen.machine.kill_mode;
         let file = "/etc/systemd/system/slurmd.service.d";
         conditions.push(Status::blocked(format!("KillMode={mode} of slurmd kills jobs: see {file}")));

@@ -21,7 +21,7 @@ fn main() -> Result<(), NameError> {
     println!("known here: {:?}", scontrol::local_jobs(&machine, &node));
     println!("reservations naming {node}: {:?}", scontrol::reservations_naming(&machine, &node));
     println!("mounted at {state}: {:?}", mounts::mount_at(&machine, &state));
-    println!("writable: {:?}", mounts::is_writable(&machine, &state));
+    println!("writable: {:?}", mounts::is_writable(&machine, &state, "slurm"));
     println!("heartbeat: {:?}", heartbeat::heartbeat(&machine, &state));
     println!("graphics cards: {:?}", hardware::nvidia_gpus(&machine));
     println!("memory: {:?}, processors: {:?}", hardware::memory_mib(&machine), hardware::processors(&machine));

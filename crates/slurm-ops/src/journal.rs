@@ -107,6 +107,23 @@ pub fn blames_description(complaint: &str) -> bool {
     complaint.contains("failed to create dynamic node") || complaint.contains("Failed to parse nodeline")
 }
 
+/// Tells whether slurmd may have refused to start because of how its own node is described. Why it may be fatal is for every plugin to say;
+/// what surely has to do with something else is known.
+pub fn may_blame_description(complaint: &str) -> bool {
+    const ELSEWHERE: [&str; 9] = [
+        "listen port",
+        "Address already in use",
+        "auth",
+        "key file",
+        "configuration source",
+        "Hybrid mode",
+        "No space left",
+        "Read-only file system",
+        "Permission denied",
+    ];
+    complaint.contains("fatal:") && !ELSEWHERE.iter().any(|sign| complaint.contains(sign))
+}
+
 /// A machine whose messages slurmctld refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranger {
@@ -221,6 +238,25 @@ mod tests {
         let served = "slurmctld: Processing Reconfiguration Request\nslurmctld: error: some node is away\n\
                       slurmctld: child started successfully\nslurmctld: Relinquishing control to new slurmctld process\n";
         assert_eq!(verdict(served), Some(Verdict::Accepted));
+    }
+
+    #[test]
+    fn what_surely_has_another_cause_is_not_the_descriptions_fault() {
+        for blamed in [
+            "fatal: option 'NodeName=' not allowed in --conf",
+            "Parsing error at unrecognized key: Bogus / fatal: failed to create dynamic node 'x'",
+            "fatal: Resource spec: unable to set core specialization",
+        ] {
+            assert!(may_blame_description(blamed), "{blamed}");
+        }
+        for other in [
+            "fatal: Unable to bind listen port (6818): Address already in use",
+            "fatal: failed to initialize auth plugin",
+            "fatal: Hybrid mode is not supported. Mounted cgroups are: 1",
+            "something else",
+        ] {
+            assert!(!may_blame_description(other), "{other}");
+        }
     }
 
     #[test]

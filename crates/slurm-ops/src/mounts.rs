@@ -7,6 +7,8 @@ use crate::command::{Command, CommandError};
 use crate::files::{self, FileError};
 use crate::machine::Machine;
 use nix::unistd::{AccessFlags, access};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -94,15 +96,26 @@ fn read_within(machine: &Machine, path: impl AsRef<Path>, deadline: Duration) ->
     }
 }
 
-/// Tells whether a directory is there and can be written. A disk of this machine answers; a file system of another only a child asks.
-pub fn is_writable(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, CommandError> {
+/// Tells whether a directory is there and can be written by a user; by whoever asks, if there is no such user. A disk of this machine answers; a
+/// file system of another only a child asks.
+pub fn is_writable(machine: &Machine, path: impl AsRef<Path>, user: &str) -> Result<bool, CommandError> {
     let table = files::read(machine, "/proc/self/mountinfo").ok().flatten().unwrap_or_default();
+    let known = files::user_ids(machine, user).ok();
     if is_on_a_disk(&String::from_utf8_lossy(&table), path.as_ref()) {
         let path = machine.path(path);
-        return Ok(path.is_dir() && access(&path, AccessFlags::W_OK).is_ok());
+        let allowed = || match (&known, path.metadata()) {
+            (Some((user, group)), Ok(found)) => may_write(&found, user.as_raw(), group.as_raw()),
+            (None, Ok(_)) => true,
+            (_, Err(_)) => false,
+        };
+        return Ok(path.is_dir() && access(&path, AccessFlags::W_OK).is_ok() && allowed());
     }
     let path = text(machine, path.as_ref());
-    let command = child(machine, "test").args(["-d", &path, "-a", "-w", &path]);
+    let command = match known {
+        Some(_) => child(machine, "runuser").args(["-u", user, "--", "test"]),
+        None => child(machine, "test"),
+    };
+    let command = command.args(["-d", &path, "-a", "-w", &path]);
     let output = command.output()?;
     match output.code {
         0 => Ok(true),
@@ -116,6 +129,18 @@ fn is_on_a_disk(table: &str, path: &Path) -> bool {
     const DISKS: [&str; 9] = ["bcachefs", "btrfs", "ext2", "ext3", "ext4", "overlay", "tmpfs", "xfs", "zfs"];
     let holder = path.ancestors().map(|above| parse(table, above)).find(|mount| *mount != Mount::Nothing);
     matches!(holder, Some(Mount::Mounted { file_system, .. }) if DISKS.contains(&file_system.as_str()))
+}
+
+/// Tells whether the bits of a directory let a user make files in it.
+fn may_write(directory: &Metadata, user: u32, group: u32) -> bool {
+    const WRITE_AND_ENTER: u32 = 0o3;
+    let class = match () {
+        () if user == 0 => return true,
+        () if user == directory.uid() => 6,
+        () if group == directory.gid() => 3,
+        () => 0,
+    };
+    (directory.mode() >> class) & WRITE_AND_ENTER == WRITE_AND_ENTER
 }
 
 fn child(machine: &Machine, program: &str) -> Command {
@@ -165,8 +190,31 @@ mod tests {
         std::fs::create_dir_all(directory.path().join("proc/self")).unwrap();
         std::fs::write(directory.path().join("proc/self/mountinfo"), TABLE).unwrap();
         std::fs::write(directory.path().join("file"), "").unwrap();
-        assert!(is_writable(&machine, "/proc").unwrap());
-        assert!(!is_writable(&machine, "/file").unwrap() && !is_writable(&machine, "/none").unwrap());
+        let writable = |path: &str| is_writable(&machine, path, "slurm").unwrap();
+        assert!(writable("/proc"));
+        assert!(!writable("/file") && !writable("/none"));
+    }
+
+    #[test]
+    fn a_directory_is_written_by_whom_its_bits_allow() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let (owner, group) = (directory.path().metadata().unwrap().uid(), directory.path().metadata().unwrap().gid());
+        for (mode, expected) in [
+            (0o700, (true, false, false)),
+            (0o770, (true, true, false)),
+            (0o777, (true, true, true)),
+            (0o500, (false, false, false)),
+        ] {
+            std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(mode)).unwrap();
+            let found = directory.path().metadata().unwrap();
+            // Whoever runs the tests may be root, to whom bits mean nothing.
+            let as_owner = owner == 0 || may_write(&found, owner, group + 1) == expected.0;
+            assert!(as_owner, "{mode:o}");
+            assert_eq!(may_write(&found, owner + 7, group), expected.1, "{mode:o}");
+            assert_eq!(may_write(&found, owner + 7, group + 7), expected.2, "{mode:o}");
+            assert!(may_write(&found, 0, 0));
+        }
     }
 
     #[test]
@@ -188,9 +236,8 @@ mod tests {
         std::fs::write(directory.path().join("x"), [0, 255, 10, 13]).unwrap();
         assert_eq!(read(&machine, "/x").unwrap().unwrap(), [0, 255, 10, 13]);
         assert_eq!(read(&machine, "/none").unwrap(), None);
-        assert!(is_writable(&machine, "/").unwrap());
-        assert!(!is_writable(&machine, "/x").unwrap());
-        assert!(!is_writable(&machine, "/none").unwrap());
+        let writable = |path: &str| is_writable(&machine, path, "slurm").unwrap();
+        assert!(writable("/") && !writable("/x") && !writable("/none"));
     }
 
     #[test]

@@ -282,7 +282,7 @@ fn a_client_that_broke_refuses_nothing() {
 fn slurmctld_is_left_alone_while_its_store_cannot_be_written() {
     let sandbox = answering("", "", 0);
     let outcome = scontrol::reconfigure(&sandbox.machine(), "/etc/passwd");
-    assert_eq!(outcome, Reconfigure::Unknown { why: "/etc/passwd cannot be written".to_owned() });
+    assert_eq!(outcome, Reconfigure::Unknown { why: "/etc/passwd cannot be written by slurm".to_owned() });
     assert!(!sandbox.calls().iter().any(|call| call.starts_with("scontrol")));
 }
 

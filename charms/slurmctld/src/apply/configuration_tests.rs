@@ -35,7 +35,13 @@ impl Stage {
         fs::create_dir_all(root.join("var/lib/slurm/checkpoint/state")).unwrap();
         let passwd = format!("slurm:x:{}:{}:Slurm:/nonexistent:/bin/false\n", owner.uid(), owner.gid());
         fs::write(root.join("etc/passwd"), passwd).unwrap();
-        for (program, text) in [("scontrol", script), ("journalctl", "exit 0"), ("test", "exec /usr/bin/test \"$@\"")] {
+        let programs = [
+            ("scontrol", script),
+            ("journalctl", "exit 0"),
+            ("test", "exec /usr/bin/test \"$@\""),
+            ("runuser", "shift 3; exec \"$@\""),
+        ];
+        for (program, text) in programs {
             let path = root.join("bin").join(program);
             fs::write(&path, format!("#!/bin/sh\necho \"$*\" >> {}/calls\n{text}\n", root.display())).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -137,7 +143,7 @@ fn slurmctld_is_not_asked_while_its_state_cannot_be_written() {
     let stage = Stage::new(CONTENT);
     fs::remove_dir(stage.directory.path().join("var/lib/slurm/checkpoint/state")).unwrap();
     let why = stage.reconfigure().reconfigure.unwrap();
-    assert_eq!(why, "/var/lib/slurm/checkpoint/state cannot be written");
+    assert_eq!(why, "/var/lib/slurm/checkpoint/state cannot be written by slurm");
     assert!(stage.calls().iter().all(|call| !call.contains("reconfigure")), "{:?}", stage.calls());
     assert_eq!(stage.accepted().as_deref(), Some("old"));
 }

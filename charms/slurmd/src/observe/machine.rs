@@ -131,8 +131,11 @@ fn daemon(machine: &slurm_ops::Machine, unit: &UnitState) -> Result<Daemon, Erro
         };
         Ok(with.map(launch))
     };
+    // One that somebody killed says nothing about itself, and is on its way up again.
+    let killed = matches!(unit.result.as_str(), "signal" | "core-dump" | "oom-kill" | "watchdog");
     Ok(match (unit.active.as_str(), unit.sub.as_str()) {
         _ if unit.is_active() => Daemon::Running { with: with()? },
+        (_, "auto-restart" | "auto-restart-queued") if killed => Daemon::Stopped,
         ("failed", _) | (_, "auto-restart" | "auto-restart-queued") => Daemon::Failing { result: unit.result.clone() },
         _ if unit.is_starting() => Daemon::Starting { with: with()? },
         _ => Daemon::Stopped,

@@ -75,10 +75,21 @@ fn unchanged(seen: &Observed, written: &Node, described: Option<&Node>) -> Node 
     }
 }
 
-/// Says whether slurmd does not start because of its own description: the operator asked for it, or somebody was at the file.
-pub(super) fn is_illegible(seen: &Observed) -> bool {
+/// Says whether slurmd does not start because of its own description: somebody was at the file, or the operator asked for what has been
+/// taken back since.
+fn is_illegible(seen: &Observed) -> bool {
     let failing = matches!(seen.machine.daemon, Daemon::Failing { .. });
-    failing && seen.machine.complaint.as_deref().is_some_and(journal::blames_description)
+    let blamed = || seen.machine.complaint.as_deref().is_some_and(journal::blames_description);
+    let refused = || seen.machine.refused.as_ref().is_some_and(|refused| is_written(seen, &refused.wish));
+    failing && (blamed() || refused())
+}
+
+/// Says whether the description on the disk is what a wish of the operator's makes of this machine.
+pub(super) fn is_written(seen: &Observed, wish: &Node) -> bool {
+    let Some(written) = &seen.machine.written else { return false };
+    let mut other = seen.clone();
+    other.machine.wish = Ok(wish.clone());
+    described(&other).is_some_and(|described| described == open_conf(&written.conf))
 }
 
 /// Returns how this node should describe itself: what was detected, what the operator asked for, less what the system needs, with the

@@ -126,9 +126,13 @@ fn a_job_that_slips_in_opens_the_node_again() {
 fn features_are_changed_in_place_whoever_runs_there() {
     let mut seen = Observed::joined().with_wish("Feature=fast").with_jobs(&[4]);
     seen.record_mut().features.push("hot".to_owned());
-    assert_eq!(done(&mut seen)[..2], ["set the node's features to fast,compute,hot", "write /etc/default/slurmd"]);
+    assert_eq!(done(&mut seen), ["set the node's features to fast,compute,hot", "write /etc/default/slurmd"]);
+    let mut restarted = seen.clone();
+    restarted.start();
+    let remembered = "remember what the operator asked for".to_owned();
+    assert!(done(&mut restarted).contains(&remembered), "it is proven by a start");
     let mut seen = seen.in_the_next_hook().with_wish("");
-    assert_eq!(done(&mut seen)[..2], ["set the node's features to compute,hot", "write /etc/default/slurmd"]);
+    assert_eq!(done(&mut seen), ["set the node's features to compute,hot", "write /etc/default/slurmd"]);
 }
 
 #[test]
@@ -189,7 +193,7 @@ fn a_change_that_is_taken_back_leaves_nothing_behind() {
 fn refuses(seen: &mut Observed) {
     seen.machine.daemon = Daemon::Failing { result: "exit-code".to_owned() };
     seen.machine.registration = Registration::Unreachable;
-    seen.machine.complaint = Some("Bad value / fatal: failed to create dynamic node 'compute-0'".to_owned());
+    seen.machine.complaint = Some("fatal: 99 is too many cores".to_owned());
 }
 
 #[test]
@@ -230,7 +234,9 @@ fn a_description_that_slurmd_does_not_start_with_is_taken_back_for_the_last_one_
         let refused = seen.machine.refused.as_ref().unwrap();
         assert_eq!(refused.wish.render(), "Weight=3 CoreSpecCount=99");
         assert!(
-            crate::status::status(&seen).message().contains("slurmd does not start with CoreSpecCount=99: Bad value")
+            crate::status::status(&seen)
+                .message()
+                .contains("slurmd does not start with CoreSpecCount=99: fatal: 99 is too")
         );
     }
 }
@@ -244,6 +250,11 @@ fn a_slurmd_that_fails_for_another_reason_keeps_its_description() {
     refuses(&mut seen);
     seen.machine.complaint = Some("fatal: Unable to bind listen port (6818): Address already in use".to_owned());
     assert_eq!(steps(&seen), ["start slurmd"]);
+    // One that waits for jobs has no part in a failure.
+    let mut seen = Observed::joined().with_wish("CoreSpecCount=1").with_jobs(&[4]);
+    done(&mut seen);
+    refuses(&mut seen);
+    assert_eq!(steps(&seen.in_the_next_hook()), ["start slurmd"]);
 }
 
 #[test]

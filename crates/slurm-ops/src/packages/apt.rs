@@ -48,6 +48,9 @@ pub(super) fn install(machine: &Machine, packages: &[&str]) -> Result<(), Comman
             .run()
     };
     let Err(first) = install() else { return Ok(()) };
+    if super::obstacle::is_locked(&first) {
+        return Err(first);
+    }
     tracing::debug!("{first}; trying again after a repair and an update");
     if matches!(&first, CommandError::Failed { stderr, .. } if stderr.contains("dpkg --configure -a")) {
         let configure = machine.command("dpkg").args(["--force-confdef", "--force-confold", "--configure", "-a"]);
@@ -67,7 +70,7 @@ pub(crate) fn get(machine: &Machine) -> Command {
         "--assume-yes",
         // Another package run on the machine is waited for a moment. One that takes longer is for a later look: whoever waits here keeps
         // every other hook of the machine waiting, too.
-        "--option=DPkg::Lock::Timeout=10",
+        "--option=DPkg::Lock::Timeout=3",
         "--option=Dpkg::Options::=--force-confdef",
         "--option=Dpkg::Options::=--force-confold",
     ]);

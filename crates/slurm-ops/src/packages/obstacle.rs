@@ -101,6 +101,11 @@ impl TryFrom<PackageError> for Obstacle {
     }
 }
 
+/// Tells whether apt gave up because somebody else is at work.
+pub(super) fn is_locked(error: &CommandError) -> bool {
+    matches!(error, CommandError::Failed { stderr, .. } if LOCKED.iter().any(|sign| stderr.contains(sign)))
+}
+
 fn of_command(error: &CommandError) -> Obstacle {
     let (CommandError::Failed { stderr, .. } | CommandError::TimedOut { stderr, .. }) = error else {
         return Obstacle::Failed(error.to_string());
@@ -108,7 +113,7 @@ fn of_command(error: &CommandError) -> Obstacle {
     let has = |signs: &[&str]| signs.iter().any(|sign| stderr.contains(sign));
     let slow = matches!(error, CommandError::TimedOut { .. });
     let reason = reason(stderr).unwrap_or_else(|| error.to_string());
-    if has(&LOCKED) || ((slow || has(&AWAY)) && !has(&WRONG)) {
+    if is_locked(error) || ((slow || has(&AWAY)) && !has(&WRONG)) {
         Obstacle::Passing(reason)
     } else {
         Obstacle::Failed(reason)

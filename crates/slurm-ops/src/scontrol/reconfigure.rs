@@ -8,6 +8,9 @@ use crate::mounts;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// The user that slurmctld runs as.
+const SLURM_USER: &str = "slurm";
+
 /// A reconfigure of a thousand nodes and partitions takes a second; after vanished nodes, scontrol itself gives up after 10 s.
 const RECONFIGURE_DEADLINE: Duration = Duration::from_secs(60);
 const CHECK_DEADLINE: Duration = Duration::from_secs(15);
@@ -54,10 +57,10 @@ pub enum Candidate {
 /// `state_directory` is where slurmctld keeps its state. If that cannot be written a reconfigure would kill the daemon, so
 /// then nobody is asked.
 pub fn reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Reconfigure {
-    match mounts::is_writable(machine, state_directory.as_ref()) {
+    match mounts::is_writable(machine, state_directory.as_ref(), SLURM_USER) {
         Ok(true) => {}
         Ok(false) => {
-            let why = format!("{} cannot be written", state_directory.as_ref().display());
+            let why = format!("{} cannot be written by {SLURM_USER}", state_directory.as_ref().display());
             return Reconfigure::Unknown { why };
         }
         Err(error) => return Reconfigure::Unknown { why: error.to_string() },
