@@ -8,7 +8,7 @@
 //! ```
 
 use crate::machine::Machine;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How far back to look. A daemon that fails to start writes a few dozen lines.
 const LINES: u32 = 200;
@@ -21,10 +21,23 @@ pub fn last_complaint(machine: &Machine, unit: &str) -> Option<String> {
     summary(last_run(&journal))
 }
 
-/// Returns what slurmctld complained about when it was asked to take up new files, from what it logged since `began`.
+/// How far the journal may lag behind what was done.
+const LAG: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(100);
+/// The last that slurmctld says about files that it did not take up.
+const GIVEN_UP: &str = "reconfigure failed";
+
+/// Returns what slurmctld complained about when it was asked to take up new files and did not, from what it logged since `began`.
 pub(crate) fn complaint_of_reconfigure(machine: &Machine, began: u64) -> Option<String> {
-    let journal = read(machine, "slurmctld.service", &format!("--since=@{began}"))?;
-    summary(last_attempt(&journal))
+    let end = Instant::now() + LAG;
+    loop {
+        let journal = read(machine, "slurmctld.service", &format!("--since=@{began}"))?;
+        let attempt = last_attempt(&journal);
+        if attempt.contains(GIVEN_UP) || Instant::now() >= end {
+            return summary(attempt);
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
 /// How slurmctld begins to take up new files.
@@ -51,8 +64,8 @@ fn verdict(journal: &str) -> Option<Verdict> {
     if attempt.contains("Relinquishing control to new") {
         return Some(Verdict::Accepted);
     }
-    if attempt.contains("reconfigure failed") || attempt.contains("fatal: ") {
-        return Some(Verdict::Refused(summary(attempt).unwrap_or_else(|| "reconfigure failed".to_owned())));
+    if attempt.contains(GIVEN_UP) || attempt.contains("fatal: ") {
+        return Some(Verdict::Refused(summary(attempt).unwrap_or_else(|| GIVEN_UP.to_owned())));
     }
     attempt.contains(ATTEMPT).then_some(Verdict::Pending)
 }
@@ -184,7 +197,7 @@ fn is_harmless(line: &str) -> bool {
         "default partition not set",
         "glob parsing",
         "\"Include\" failed in file",
-        "reconfigure failed",
+        GIVEN_UP,
         "Limited MemSpecLimit support",
         "System GPU detection failed",
     ]

@@ -294,11 +294,11 @@ fn the_reason_of_a_refused_reconfigure_comes_from_the_journal() {
             "fatal: _build_single_partitionline_info: duplicate entry for partition compute",
         ),
         (
-            "slurmctld: fatal: an older one\nslurmctld: Processing Reconfiguration Request\nslurmctld: error: _find_node_record: lookup failure for node \"nosuch\"\nslurmctld: fatal: Invalid node names in partition p2\n",
+            "slurmctld: fatal: an older one\nslurmctld: Processing Reconfiguration Request\nslurmctld: error: _find_node_record: lookup failure for node \"nosuch\"\nslurmctld: fatal: Invalid node names in partition p2\nslurmctld: error: Resuming operation, reconfigure failed.\n",
             "_find_node_record: lookup failure for node \"nosuch\" / fatal: Invalid node names in partition p2",
         ),
         (
-            "[2025-11-16T10:00:00.000] error: Couldn't find the specified plugin name for sched/nosuch looking at all files\n[2025-11-16T10:00:00.000] error: failed to initialize sched plugin\n[2025-11-16T10:00:00.000] fatal: Failed to initialize the various schedulers\n",
+            "[2025-11-16T10:00:00.000] error: Couldn't find the specified plugin name for sched/nosuch looking at all files\n[2025-11-16T10:00:00.000] error: failed to initialize sched plugin\n[2025-11-16T10:00:00.000] fatal: Failed to initialize the various schedulers\n[2025-11-16T10:00:00.000] error: Resuming operation, reconfigure failed.\n",
             "Couldn't find the specified plugin name for sched/nosuch looking at all files / fatal: Failed to initialize the various schedulers",
         ),
         ("", "slurm_reconfigure error: Unspecified error"),
@@ -312,6 +312,21 @@ fn the_reason_of_a_refused_reconfigure_comes_from_the_journal() {
                 .starts_with("journalctl --unit=slurmctld.service --output=cat --no-pager --quiet --since=@")
         );
     }
+}
+
+#[test]
+fn a_journal_that_lags_behind_is_read_again() {
+    let sandbox = answering("", "slurm_reconfigure error: Unspecified error\n", 1);
+    let whole = "slurmctld: Processing Reconfiguration Request\nslurmctld: error: Configured MailProg is invalid\n\
+                 slurmctld: error: Couldn't find the specified plugin name for sched/nosuch\n\
+                 slurmctld: fatal: failed to initialize sched plugin\n\
+                 slurmctld: error: Resuming operation, reconfigure failed.\n";
+    sandbox.file("/journal", whole);
+    // One more line each time.
+    sandbox.program("journalctl", "echo >> $ROOT/seen; head -n $(wc -l < $ROOT/seen) $ROOT/journal");
+    let reason = "Couldn't find the specified plugin name for sched/nosuch / fatal: failed to initialize sched plugin";
+    let outcome = scontrol::reconfigure(&sandbox.machine(), STATE);
+    assert_eq!(outcome, Reconfigure::Refused { reason: reason.to_owned() });
 }
 
 #[test]
