@@ -106,6 +106,18 @@ def test_set_node_state_fails_in_known_words(cluster):
     assert "paused" in said or "state" in said, said
 
 
+def test_a_list_with_an_unknown_node_changes_none(cluster):
+    said = cluster.refuse(CONTROLLER, "drain", nodename="compute-0,nosuch-[0-1]", reason="x")
+    assert "nosuch-0, nosuch-1" in said, said
+    said = cluster.refuse(CONTROLLER, "set-node-state", nodes="compute-0,nosuch-0", state="down", reason="x")
+    assert "nosuch-0" in said, said
+    assert "DRAIN" not in cluster.node("compute-0")["state"] and "DOWN" not in cluster.node("compute-0")["state"]
+    cluster.act(CONTROLLER, "drain", nodename="compute-0", reason='it\'s "q"')
+    assert cluster.node("compute-0")["reason"] == 'it\'s "q"'
+    said = cluster.refuse(CONTROLLER, "resume", nodename="compute-0,nosuch-0")
+    assert "nosuch-0" in said and "DRAIN" in cluster.node("compute-0")["state"], said
+
+
 def test_show_current_config_is_what_slurmctld_reads_and_says_where_lines_come_from(cluster):
     results = cluster.act(CONTROLLER, "show-current-config")
     # Juju makes two levels of a key with a dot; scripts written for the Python charm know that.
@@ -145,6 +157,23 @@ def test_smoke_test_tries_every_usable_node(cluster):
     passed = text(cluster.act(CONTROLLER, "smoke-test", nodes="compute-0"))
     assert "compute-0" in passed, passed
     eventually(lambda: jobs_on(cluster, "compute-0"), lambda seen: not seen, "jobs left behind", 30)
+
+
+def test_smoke_test_runs_beside_jobs_and_blames_no_node_for_its_partition(cluster):
+    job = cluster.submit("sleep 600", "--nodelist=compute-0", "--ntasks=1", "--mem=50")
+    cluster.await_job(job, "RUNNING")
+    done = cluster.act(CONTROLLER, "smoke-test", nodes="compute-0")
+    assert "passed" in done["table"], done
+    cluster.assert_unharmed(job)
+    for setting in ("state=down", "state=drain", "state=inactive", "minnodes=2"):
+        cluster.scontrol("update", "partitionname=compute", setting)
+        done = cluster.act(CONTROLLER, "smoke-test", nodes="compute-1", timeout=5)
+        assert "skipped, partition compute" in done["table"], (setting, done)
+        cluster.scontrol("update", "partitionname=compute", "state=up")
+    cluster.scontrol("update", "partitionname=compute", "minnodes=0", "maxtime=1")
+    done = cluster.act(CONTROLLER, "smoke-test", nodes="compute-1")
+    assert "passed" in done["table"], done
+    cluster.scontrol("update", "partitionname=compute", "maxtime=infinite")
 
 
 def test_explain_says_why_and_what_to_do(cluster):

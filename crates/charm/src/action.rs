@@ -26,6 +26,8 @@ impl ActionResults {
 pub enum ActionFailure {
     /// The request cannot be met, and the text says why. Shown to the operator as the action's message.
     Refused(String),
+    /// It was done, and came out badly: what there is to show, and what to say about it.
+    Failed(ActionResults, String),
     /// The machine or Juju failed.
     Broken(Box<dyn Error>),
 }
@@ -40,6 +42,11 @@ impl ActionFailure {
     /// A request that cannot be met.
     pub fn refused(reason: impl Into<String>) -> Self {
         Self::Refused(reason.into())
+    }
+
+    /// A request that was met, with a result that is a failure.
+    pub fn failed(results: ActionResults, reason: impl Into<String>) -> Self {
+        Self::Failed(results, reason.into())
     }
 
     /// A failure below the action.

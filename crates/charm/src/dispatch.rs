@@ -99,6 +99,10 @@ fn answer<C: Charm>(charm: &mut C, name: &ActionName, subject: &str, tools: &Too
             tracing::info!("{subject}: refused: {reason}");
             tools.action_fail(&reason).map(|()| ExitCode::SUCCESS)
         }
+        Err(ActionFailure::Failed(results, reason)) => {
+            tracing::info!("{subject}: failed: {reason}");
+            set_results(tools, &results).and_then(|()| tools.action_fail(&reason)).map(|()| ExitCode::SUCCESS)
+        }
         Err(ActionFailure::Broken(error)) => {
             let text = chain(error.as_ref());
             tracing::error!("{subject}: {text}");

@@ -196,12 +196,12 @@ fn a_small_job_passes_or_says_why_not() {
     let good = answering("srun", "juju-1\n", "", 0);
     assert_eq!(smoke(&good.machine(), &node, &partition, patience), Smoke::Passed { said: "juju-1".to_owned() });
     let call = &good.calls()[0];
-    for word in ["--nodelist=compute-0", "--partition=compute", "--immediate=61", "--time=3"] {
+    for word in ["--nodelist=compute-0", "--partition=compute", "--immediate=61", "--time=1", "--mem=16"] {
         assert!(call.contains(word), "{call}");
     }
     let busy = answering("srun", "", "srun: error: Unable to allocate resources: Requested nodes are busy\n", 1);
     let why = "srun: error: Unable to allocate resources: Requested nodes are busy".to_owned();
-    assert_eq!(smoke(&busy.machine(), &node, &partition, patience), Smoke::Failed { why });
+    assert_eq!(smoke(&busy.machine(), &node, &partition, patience), Smoke::Busy { why });
     let mute = answering("srun", "", "", 0);
     assert!(matches!(smoke(&mute.machine(), &node, &partition, patience), Smoke::Failed { .. }));
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 use slurm_conf::HostList;
 use slurm_ops::Machine;
 use slurm_ops::scontrol::{self, NodeRecord, NodeWord};
+use std::collections::BTreeSet;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Resume {
@@ -19,10 +20,11 @@ pub(super) fn resume(
     machine: &Machine,
 ) -> Result<ActionResults, ActionFailure> {
     let nodes = needed_host_list("nodename", &request.nodename)?;
+    let refused = |why: &str| format!("Error resuming {nodes}: {why}");
     daemon()?;
+    all_known(machine, &nodes, refused)?;
     // A node that is in service already is what was wanted.
-    scontrol::resume_nodes(machine, &nodes)
-        .map_err(|error| told(error, |why| format!("Error resuming {nodes}: {why}")))?;
+    scontrol::resume_nodes(machine, &nodes).map_err(|error| told(error, refused))?;
     Ok(ActionResults::default().with("status", "resuming").with("nodes", nodes.to_string()))
 }
 
@@ -42,9 +44,10 @@ pub(super) fn drain(
     if reason.is_empty() {
         return Err(ActionFailure::refused("parameter `reason`: Slurm drains no node without one"));
     }
+    let refused = |why: &str| format!("Error draining {nodes}: {why}");
     daemon()?;
-    scontrol::drain_nodes(machine, &nodes, reason)
-        .map_err(|error| told(error, |why| format!("Error draining {nodes}: {why}")))?;
+    all_known(machine, &nodes, refused)?;
+    scontrol::drain_nodes(machine, &nodes, reason).map_err(|error| told(error, refused))?;
     Ok(ActionResults::default().with("status", "draining").with("nodes", nodes.to_string()))
 }
 
@@ -68,7 +71,10 @@ pub(super) fn set_state(
         ActionFailure::refused(format!("parameter `state`: `{}`: {expected}", shown(&request.state)))
     })?;
     let why = reason(&request.reason)?;
+    let refused =
+        |why: &str| format!("Failed to set state of node(s) {nodes} to state '{}'. reason:\n{why}", state.as_str());
     daemon()?;
+    all_known(machine, &nodes, refused)?;
     if !state.wants_reason() && !why.is_empty() {
         let state = state.as_str();
         tools.action_log(&format!(
@@ -76,11 +82,7 @@ pub(super) fn set_state(
         ))?;
     }
     let why = state.wants_reason().then_some(if why.is_empty() { "n/a" } else { why });
-    scontrol::set_nodes_state(machine, &nodes, state, why).map_err(|error| {
-        told(error, |why| {
-            format!("Failed to set state of node(s) {nodes} to state '{}'. reason:\n{why}", state.as_str())
-        })
-    })?;
+    scontrol::set_nodes_state(machine, &nodes, state, why).map_err(|error| told(error, refused))?;
     Ok(ActionResults::default().with("state", state.as_str()).with("nodes", nodes.to_string()))
 }
 
@@ -127,13 +129,25 @@ pub(super) fn select(machine: &Machine, wanted: Option<&HostList>) -> Result<Vec
     let mut records = scontrol::nodes(machine).map_err(|error| told(error, str::to_owned))?;
     records.sort_by(|one, other| one.name.cmp(&other.name));
     let Some(wanted) = wanted else { return Ok(records) };
-    let unknown: Vec<String> =
-        wanted.expand().filter(|name| !records.iter().any(|record| record.name == *name)).take(10).collect();
-    if !unknown.is_empty() {
-        return Err(ActionFailure::refused(format!("Slurm knows no node {}", unknown.join(", "))));
+    if let Some(stranger) = stranger(&records, wanted) {
+        return Err(ActionFailure::refused(stranger));
     }
     records.retain(|record| wanted.contains(&record.name));
     Ok(records)
+}
+
+/// Refuses a list that has a node which Slurm does not know, before anything is done: Slurm would change the others and then fail.
+fn all_known(machine: &Machine, wanted: &HostList, said: impl Fn(&str) -> String + Copy) -> Result<(), ActionFailure> {
+    let records = scontrol::nodes(machine).map_err(|error| told(error, said))?;
+    stranger(&records, wanted).map_or(Ok(()), |stranger| Err(ActionFailure::refused(said(&stranger))))
+}
+
+/// Names those of a list that are not among the nodes.
+fn stranger(records: &[NodeRecord], wanted: &HostList) -> Option<String> {
+    const NAMED: usize = 10;
+    let known: BTreeSet<&str> = records.iter().map(|record| record.name.as_str()).collect();
+    let unknown: Vec<String> = wanted.expand().filter(|name| !known.contains(name.as_str())).take(NAMED).collect();
+    (!unknown.is_empty()).then(|| format!("Slurm knows no node {}", unknown.join(", ")))
 }
 
 /// The reason stays in Slurm's records when a node has returned, so it is of interest only while the node is put aside.

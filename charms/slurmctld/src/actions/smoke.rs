@@ -1,11 +1,11 @@
 //! A small job on every node that takes jobs.
 
-use super::{ActionFailure, ActionResults, host_list, nodes};
+use super::{ActionFailure, ActionResults, host_list, nodes, told};
 use serde::Deserialize;
 use serde_json::json;
 use slurm_conf::{HostList, NodeName, PartitionName};
 use slurm_ops::Machine;
-use slurm_ops::scontrol::{self, NodeRecord, Smoke};
+use slurm_ops::scontrol::{self, NodeLookup, NodeRecord, PartitionRecord, Smoke};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -40,22 +40,26 @@ pub(super) fn test(
     }
     daemon()?;
     let records = settled(machine, wanted.as_ref(), Duration::from_secs(request.timeout))?;
-    let outcomes = outcomes(machine, &records, Duration::from_secs(request.timeout));
-    let passed = outcomes.iter().filter(|(_, outcome)| outcome.starts_with("passed")).count();
-    let failed: Vec<&str> =
-        outcomes.iter().filter(|(_, outcome)| outcome.starts_with("failed")).map(|(name, _)| name.as_str()).collect();
-    let table: Vec<String> = outcomes.iter().map(|(name, outcome)| format!("{name}: {outcome}")).collect();
-    if !failed.is_empty() || outcomes.is_empty() {
-        let what = if outcomes.is_empty() { "there is no node".to_owned() } else { table.join("\n") };
-        return Err(ActionFailure::refused(format!("{} of {} passed\n{what}", passed, outcomes.len())));
+    if records.is_empty() {
+        return Err(ActionFailure::refused("there is no node"));
     }
+    let partitions = scontrol::partitions(machine).map_err(|error| told(error, str::to_owned))?;
+    let outcomes = outcomes(machine, &records, &partitions, Duration::from_secs(request.timeout));
+    let count = |word: &str| outcomes.iter().filter(|(_, outcome)| outcome.starts_with(word)).count();
+    let (passed, failed, skipped) = (count("passed"), count("failed"), count("skipped"));
+    let table = outcomes.iter().map(|(name, outcome)| format!("{name}: {outcome}")).collect::<Vec<_>>().join("\n");
     let list: Vec<serde_json::Value> =
         outcomes.iter().map(|(name, outcome)| json!({"node": name, "result": outcome})).collect();
-    Ok(ActionResults::default()
+    let results = ActionResults::default()
         .with("passed", passed.to_string())
-        .with("skipped", (outcomes.len() - passed).to_string())
+        .with("failed", failed.to_string())
+        .with("skipped", skipped.to_string())
         .with("nodes", json!(list).to_string())
-        .with("table", table.join("\n")))
+        .with("table", table.as_str());
+    match failed {
+        0 => Ok(results),
+        _ => Err(ActionFailure::failed(results, format!("{passed} of {} passed\n{table}", outcomes.len()))),
+    }
 }
 
 /// Returns the nodes once none of them is on its way back: Slurm takes a moment after `resume` to hear from a node.
@@ -72,7 +76,12 @@ fn settled(machine: &Machine, wanted: Option<&HostList>, patience: Duration) -> 
 }
 
 /// Tries every node, several at a time, and returns what came of it in the order of the nodes.
-fn outcomes(machine: &Machine, records: &[NodeRecord], patience: Duration) -> Vec<(String, String)> {
+fn outcomes(
+    machine: &Machine,
+    records: &[NodeRecord],
+    partitions: &[PartitionRecord],
+    patience: Duration,
+) -> Vec<(String, String)> {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(vec![String::new(); records.len()]);
     std::thread::scope(|scope| {
@@ -81,7 +90,7 @@ fn outcomes(machine: &Machine, records: &[NodeRecord], patience: Duration) -> Ve
                 while let Some((position, record)) =
                     Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| records.get(at).map(|one| (at, one)))
                 {
-                    let outcome = outcome(machine, record, patience);
+                    let outcome = outcome(machine, record, partitions, patience);
                     found.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[position] = outcome;
                 }
             });
@@ -91,20 +100,46 @@ fn outcomes(machine: &Machine, records: &[NodeRecord], patience: Duration) -> Ve
     records.iter().map(|record| record.name.clone()).zip(found).collect()
 }
 
-fn outcome(machine: &Machine, record: &NodeRecord, patience: Duration) -> String {
-    if !record.is_usable() {
+fn outcome(machine: &Machine, record: &NodeRecord, partitions: &[PartitionRecord], patience: Duration) -> String {
+    if !record.is_usable() || record.has("RESERVED") {
         return format!("skipped, it is {}", record.state_text());
     }
-    let partition = record.partitions.iter().find_map(|name| name.parse::<PartitionName>().ok());
-    let (Ok(node), Some(partition)) = (record.name.parse::<NodeName>(), partition) else {
+    let Ok(node) = record.name.parse::<NodeName>() else {
         return "skipped, its name is not one of ours".to_owned();
+    };
+    let partition = match open_partition(record, partitions) {
+        Ok(partition) => partition,
+        Err(closed) => return format!("skipped, {closed}"),
     };
     match scontrol::smoke(machine, &node, &partition, patience) {
         Smoke::Passed { said } => format!("passed on {said}"),
-        // Other jobs have the node; that says nothing about it.
-        Smoke::Failed { why } if record.has("ALLOCATED") || why.contains("nodes are busy") => {
-            format!("skipped, it is full ({why})")
-        }
         Smoke::Failed { why } => format!("failed: {why}"),
+        Smoke::Busy { why } => match scontrol::node(machine, &node) {
+            NodeLookup::Present(now) if !now.is_usable() => format!("skipped, it is {}", now.state_text()),
+            // Other jobs have the node, or will have; that says nothing about it.
+            NodeLookup::Present(now) if TAKEN.iter().any(|state| now.has(state)) => {
+                format!("skipped, it is full: {} ({why})", now.state_text())
+            }
+            _ => format!("failed: it is free, and no job is started on it: {why}"),
+        },
     }
+}
+
+/// States of a node on which there may be no place for another job.
+const TAKEN: [&str; 5] = ["ALLOCATED", "MIXED", "COMPLETING", "PLANNED", "RESERVED"];
+
+/// Returns a partition of the node that starts a job of one node. If there is none: why not, of the first.
+fn open_partition(record: &NodeRecord, partitions: &[PartitionRecord]) -> Result<PartitionName, String> {
+    let mut closed = None;
+    for partition in partitions.iter().filter(|partition| record.partitions.contains(&partition.name)) {
+        let name = &partition.name;
+        let why = match (partition.state.as_str(), partition.min_nodes, name.parse()) {
+            ("UP", 0 | 1, Ok(name)) => return Ok(name),
+            ("UP", 0 | 1, Err(_)) => format!("the name of partition {name} is not one of ours"),
+            ("UP", least, _) => format!("partition {name} takes no job of fewer than {least} nodes"),
+            (state, ..) => format!("partition {name} is {state}"),
+        };
+        closed.get_or_insert(why);
+    }
+    Err(closed.unwrap_or_else(|| "it is in no partition".to_owned()))
 }

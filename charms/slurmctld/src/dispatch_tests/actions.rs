@@ -55,7 +55,10 @@ fn nodes_are_drained_shown_and_resumed() {
     // A node that is in service already is what was wanted.
     let done = answers(&cluster, "resume", json!({"nodename": "compute-0"}));
     assert_eq!(done["status"], "resuming");
-    assert!(refuses(&cluster, "resume", json!({"nodename": "compute-9"})).contains("Invalid node name"));
+    assert_eq!(
+        refuses(&cluster, "resume", json!({"nodename": "compute-9"})),
+        "Error resuming compute-9: Slurm knows no node compute-9"
+    );
     assert!(
         refuses(&cluster, "drain", json!({"nodename": "compute-0", "reason": " "})).starts_with("parameter `reason`")
     );
@@ -76,8 +79,36 @@ fn a_state_is_set_as_the_python_charm_does() {
     });
     assert!(warned, "{:#?}", done.calls);
     let why = refuses(&cluster, "set-node-state", json!({"nodes": "nosuch", "state": "drain"}));
-    let expected = "Failed to set state of node(s) nosuch to state 'drain'. reason:\nslurm_update error: Invalid node name specified";
+    let expected = "Failed to set state of node(s) nosuch to state 'drain'. reason:\nSlurm knows no node nosuch";
     assert_eq!(why, expected);
+}
+
+#[test]
+fn a_list_with_one_unknown_node_changes_none_of_the_others() {
+    let cluster = cluster();
+    for (action, parameters) in [
+        ("drain", json!({"nodename": "compute-0,nosuch-[0-1]", "reason": "x"})),
+        ("set-node-state", json!({"nodes": "compute-0,nosuch-[0-1]", "state": "down"})),
+        ("resume", json!({"nodename": "compute-0,nosuch-[0-1]"})),
+    ] {
+        let why = refuses(&cluster, action, parameters);
+        assert!(why.ends_with("Slurm knows no node nosuch-0, nosuch-1"), "{action}: {why}");
+        let state = answers(&cluster, "explain", json!({"node": "compute-0"}))["state"].clone();
+        assert_eq!(state, "IDLE+DYNAMIC_NORM", "{action}");
+        answers(&cluster, "drain", json!({"nodename": "compute-1", "reason": "stays"}));
+    }
+    assert!(answers(&cluster, "explain", json!({"node": "compute-1"}))["state"].contains("DRAIN"));
+}
+
+#[test]
+fn quotes_in_a_reason_stay() {
+    let cluster = cluster();
+    for reason in ["it's \"q\"", "\"q\"", "\"begins", "ends\"", "plain"] {
+        answers(&cluster, "drain", json!({"nodename": "compute-0", "reason": reason}));
+        let shown = answers(&cluster, "show-nodes", json!({"nodes": "compute-0"}));
+        let list: Vec<Value> = serde_json::from_str(&shown["nodes"]).unwrap();
+        assert_eq!(list[0]["reason"], reason);
+    }
 }
 
 #[test]
@@ -125,6 +156,42 @@ fn the_smoke_test_tries_every_node_that_takes_jobs() {
     );
     let (none, ..) = Cluster::at_rest();
     assert!(refuses(&none, "smoke-test", json!({})).contains("there is no node"));
+}
+
+#[test]
+fn the_smoke_test_runs_beside_other_jobs() {
+    let cluster = cluster();
+    cluster.machine.submit(FakeJob::running("compute", "compute-0"));
+    let done = answers(&cluster, "smoke-test", json!({"nodes": "compute-0"}));
+    assert_eq!(done["table"], "compute-0: passed on host-of-compute-0");
+}
+
+#[test]
+fn the_smoke_test_blames_no_node_for_its_partition() {
+    let cluster = cluster();
+    for (setting, told) in [
+        ("state=DOWN", "skipped, partition compute is DOWN"),
+        ("state=DRAIN", "skipped, partition compute is DRAIN"),
+        ("state=INACTIVE", "skipped, partition compute is INACTIVE"),
+        ("minnodes=2", "skipped, partition compute takes no job of fewer than 2 nodes"),
+    ] {
+        cluster.machine.set_by_hand(&["partitionname=compute", setting]);
+        let done = answers(&cluster, "smoke-test", json!({"nodes": "compute-0"}));
+        assert_eq!(done["table"], format!("compute-0: {told}"));
+        cluster.machine.set_by_hand(&["partitionname=compute", "state=UP"]);
+    }
+}
+
+#[test]
+fn a_smoke_test_that_fails_still_has_the_results() {
+    let cluster = cluster();
+    cluster.machine.break_node("compute-1");
+    let done = run(&cluster, "smoke-test", json!({}));
+    assert!(done.failure.is_some_and(|why| why.starts_with("2 of 3 passed\n")));
+    assert_eq!((done.results["passed"].as_str(), done.results["failed"].as_str()), ("2", "1"));
+    assert!(done.results["table"].contains("compute-1: failed: "), "{}", done.results["table"]);
+    let list: Vec<Value> = serde_json::from_str(&done.results["nodes"]).unwrap();
+    assert_eq!((list.len(), &list[0]["node"]), (3, &json!("compute-0")));
 }
 
 #[test]

@@ -65,6 +65,11 @@ impl FakeMachine {
     pub fn add_node(&self, name: &str, feature: &str) {
         self.programs.state().slurm.add_node(name, feature);
     }
+
+    /// Lets every job fail on a node.
+    pub fn break_node(&self, name: &str) {
+        self.programs.state().slurm.broken.insert(name.to_owned());
+    }
 }
 
 impl Programs {
@@ -104,12 +109,21 @@ impl Programs {
         if complaint.is_empty() { says("") } else { fails(1, complaint) }
     }
 
-    /// A small job on a node that takes jobs says the node's name.
+    /// A small job on a node that takes jobs says the node's name. One that does not say how little memory it needs wants all of it.
     pub(super) fn srun(&self, state: &mut State, words: &[&str]) -> Ended {
-        let node = words.iter().find_map(|word| word.strip_prefix("--nodelist=")).unwrap_or_default();
-        match state.slurm.nodes.contains_key(node) && self.somebody_answers(state) {
-            true => says(format!("host-of-{node}\n")),
-            false => fails(1, "srun: error: Unable to allocate resources: Invalid node name specified\n"),
+        let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name));
+        let node = option("--nodelist=").unwrap_or_default();
+        if !state.slurm.nodes.contains_key(node) || !self.somebody_answers(state) {
+            return fails(1, "srun: error: Unable to allocate resources: Invalid node name specified\n");
+        }
+        if state.slurm.broken.contains(node) {
+            return fails(1, "srun: error: task 0 launch failed: Slurmd could not execve job\n");
+        }
+        let shared = state.slurm.jobs.values().any(|job| job.runs_on(node));
+        let closed = option("--partition=").is_none_or(|partition| !state.slurm.is_open(partition));
+        match closed || (shared && option("--mem=").is_none()) {
+            false => says(format!("host-of-{node}\n")),
+            true => fails(1, "srun: error: Unable to allocate resources: Requested nodes are busy\n"),
         }
     }
 }

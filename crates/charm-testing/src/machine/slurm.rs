@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use slurm_conf::HostList;
 use slurm_ops::command::Ended;
 use slurm_ops::slurmd::SlurmdOptions;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
 pub(super) struct Slurm {
@@ -21,6 +21,8 @@ pub(super) struct Slurm {
     pub(super) objections: Vec<(String, String)>,
     pub(super) jobs: BTreeMap<u64, FakeJob>,
     pub(super) nodes: BTreeMap<String, Node>,
+    /// Nodes on which no job ends well.
+    pub(super) broken: BTreeSet<String>,
     /// By name, with their settings, keys in lower case. What is set at run time lasts until the file is read again.
     partitions: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -73,6 +75,13 @@ impl Slurm {
             gres: String::new(),
         };
         self.nodes.insert(name.to_owned(), node);
+    }
+
+    /// Says whether a partition starts jobs of one node.
+    pub(super) fn is_open(&self, partition: &str) -> bool {
+        let Some(settings) = self.partitions.get(partition) else { return false };
+        let is = |key: &str, value: &str| settings.get(key).is_none_or(|own| own.eq_ignore_ascii_case(value));
+        is("state", "UP") && is("minnodes", "1")
     }
 
     fn node(&self, name: &str, node: &Node) -> Value {
@@ -237,7 +246,10 @@ impl Programs {
         match refusal {
             None => says(""),
             Some(journal) => {
-                state.slurm.journal = format!("slurmctld: Processing Reconfiguration Request\nslurmctld: {journal}\n");
+                state.slurm.journal = format!(
+                    "slurmctld: Processing Reconfiguration Request\nslurmctld: {journal}\n\
+                     slurmctld: error: Resuming operation, reconfigure failed.\n"
+                );
                 fails(1, "slurm_reconfigure error: Unspecified error\n")
             }
         }
@@ -283,7 +295,10 @@ impl Node {
         if let Some(features) = value("availablefeatures=") {
             self.features = features.split(',').map(str::to_owned).collect();
         }
-        match (value("state="), value("reason=")) {
+        // scontrol takes one quote away at either end, also where only one is there.
+        let reason = value("reason=").map(|text| text.strip_prefix('"').unwrap_or(text));
+        let reason = reason.map(|text| text.strip_suffix('"').unwrap_or(text));
+        match (value("state="), reason) {
             (Some("resume" | "undrain"), _) if !self.drained && !self.down => {
                 fails(1, "slurm_update error: Invalid node state specified\n")
             }
@@ -325,8 +340,10 @@ fn delete(state: &mut State, what: &str) -> Ended {
 fn partition(name: &str, settings: &BTreeMap<String, String>) -> Value {
     let minutes = settings.get("maxtime").and_then(|text| text.parse::<u64>().ok());
     let limit = json!({"set": minutes.is_some(), "infinite": minutes.is_none(), "number": minutes.unwrap_or(0)});
+    let state = settings.get("state").map_or("UP", String::as_str).to_ascii_uppercase();
+    let least = settings.get("minnodes").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     json!({
         "name": name, "nodes": {"configured": ""}, "node_sets": name,
-        "maximums": {"time": limit}, "partition": {"state": ["UP"]},
+        "maximums": {"time": limit}, "minimums": {"nodes": least}, "partition": {"state": [state]},
     })
 }

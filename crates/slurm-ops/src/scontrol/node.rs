@@ -194,7 +194,7 @@ pub fn set_nodes_state(
     reason: Option<&str>,
 ) -> Result<(), ScontrolError> {
     let state = format!("state={}", state.as_str());
-    let reason = reason.map(|reason| format!("reason={}", one_line(reason)));
+    let reason = reason.map(reason_argument);
     let changes: Vec<&str> = [Some(state.as_str()), reason.as_deref()].into_iter().flatten().collect();
     update(machine, nodes, &changes)
 }
@@ -276,12 +276,12 @@ pub fn set_node_notes(machine: &Machine, name: &NodeName, notes: &NodeNotes) -> 
 
 /// Sets the reason of a node that is set aside, and nothing else.
 pub fn set_node_reason(machine: &Machine, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
-    update(machine, name, &[&format!("reason={}", one_line(reason))])
+    update(machine, name, &[&reason_argument(reason)])
 }
 
 /// Marks a node as about to fail: it takes no new jobs. Slurm insists on a reason.
 pub fn fail_node(machine: &Machine, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
-    update(machine, name, &["state=fail", &format!("reason={}", one_line(reason))])
+    update(machine, name, &["state=fail", &reason_argument(reason)])
 }
 
 /// Deletes a node's record. One that is not there counts as deleted; one with jobs is refused.
@@ -292,12 +292,21 @@ pub fn delete_node(machine: &Machine, name: &NodeName) -> Result<(), ScontrolErr
     }
 }
 
+/// Slurm takes one quote away at either end, also where only one is there.
+fn reason_argument(reason: &str) -> String {
+    let reason = one_line(reason);
+    match reason.starts_with('"') || reason.ends_with('"') {
+        true => format!("reason=\"{reason}\""),
+        false => format!("reason={reason}"),
+    }
+}
+
 fn drain(machine: &Machine, nodes: &dyn fmt::Display, reason: &str) -> Result<(), ScontrolError> {
-    update(machine, nodes, &["state=drain", &format!("reason={}", one_line(reason))])
+    update(machine, nodes, &["state=drain", &reason_argument(reason)])
 }
 
 fn down(machine: &Machine, nodes: &dyn fmt::Display, reason: &str) -> Result<(), ScontrolError> {
-    update(machine, nodes, &["state=down", &format!("reason={}", one_line(reason))])
+    update(machine, nodes, &["state=down", &reason_argument(reason)])
 }
 
 fn resume(machine: &Machine, nodes: &dyn fmt::Display) -> Result<bool, ScontrolError> {

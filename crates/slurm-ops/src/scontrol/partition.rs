@@ -20,6 +20,8 @@ pub struct PartitionRecord {
     pub node_sets: String,
     /// How long a job may run, in minutes. `None`: without limit.
     pub max_minutes: Option<u64>,
+    /// The fewest nodes of a job; 0 and 1 mean the same.
+    pub min_nodes: u64,
 }
 
 /// The answer to "is there such a partition".
@@ -61,6 +63,8 @@ struct Entry {
     #[serde(default)]
     node_sets: String,
     maximums: Maximums,
+    #[serde(default)]
+    minimums: Minimums,
     partition: State,
 }
 
@@ -72,6 +76,11 @@ struct Nodes {
 #[derive(Deserialize)]
 struct Maximums {
     time: MaybeNumber,
+}
+
+#[derive(Default, Deserialize)]
+struct Minimums {
+    nodes: u64,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +96,7 @@ impl From<Entry> for PartitionRecord {
             nodes: entry.nodes.configured,
             node_sets: entry.node_sets,
             max_minutes: entry.maximums.time.finite(),
+            min_nodes: entry.minimums.nodes,
         }
     }
 }

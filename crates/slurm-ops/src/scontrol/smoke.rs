@@ -16,12 +16,20 @@ pub enum Smoke {
         /// The host name, as the node tells it.
         said: String,
     },
+    /// It got no place on the node in time.
+    Busy {
+        /// What Slurm said about it.
+        why: String,
+    },
     /// It did not run, or not well.
     Failed {
         /// What Slurm said about it.
         why: String,
     },
 }
+
+/// Little enough to find a place beside other jobs, in MiB. A job that does not say so gets all the memory of the node.
+const MEMORY: u64 = 16;
 
 /// Runs `hostname` on a node and waits for it at most `patience`: also for a place on the node.
 pub fn smoke(machine: &Machine, node: &NodeName, partition: &PartitionName, patience: Duration) -> Smoke {
@@ -33,8 +41,9 @@ pub fn smoke(machine: &Machine, node: &NodeName, partition: &PartitionName, pati
         .arg(format!("--nodelist={node}"))
         .arg(format!("--partition={partition}"))
         .arg(format!("--immediate={seconds}"))
-        // Slurm counts whole minutes.
-        .arg(format!("--time={}", seconds.div_ceil(60) + 1))
+        .arg(format!("--mem={MEMORY}"))
+        // In minutes: no partition allows less.
+        .arg("--time=1")
         .args(["--chdir=/", "hostname"])
         .deadline(patience + MARGIN);
     match command.output() {
@@ -44,7 +53,7 @@ pub fn smoke(machine: &Machine, node: &NodeName, partition: &PartitionName, pati
         Ok(output) => {
             let said = output.complaint();
             let why = if said.is_empty() { format!("srun exited with {}", output.code) } else { said.to_owned() };
-            Smoke::Failed { why }
+            if why.contains("Requested nodes are busy") { Smoke::Busy { why } } else { Smoke::Failed { why } }
         }
         Err(CommandError::TimedOut { .. }) => Smoke::Failed { why: format!("no answer within {seconds} s") },
         Err(error) => Smoke::Failed { why: error.to_string() },
