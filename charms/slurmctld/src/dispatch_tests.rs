@@ -270,6 +270,34 @@ fn a_wrong_partition_costs_its_own_application_only() {
 }
 
 #[test]
+fn an_application_has_the_partition_of_its_own_name_and_no_other() {
+    let (cluster, ..) = Cluster::at_rest();
+    let (relation, _) = cluster.integrate_with("greedy", &partition("other"));
+    assert_eq!(cluster.status(), "blocked: greedy: partition other: expected greedy");
+    assert!(!cluster.conf().contains("PartitionName=other"));
+    assert!(cluster.model.app_bag(&relation, &cluster.app).is_empty());
+}
+
+#[test]
+fn a_default_partition_that_is_not_there_leaves_the_one_before_in_its_place() {
+    let (cluster, ..) = Cluster::at_rest();
+    cluster.integrate("gpu");
+    let default = |name: &str| {
+        let line = cluster.conf().lines().find(|line| line.contains("Default=YES")).map(str::to_owned);
+        assert!(line.as_ref().is_some_and(|line| line.starts_with(&format!("PartitionName={name} "))), "{line:?}");
+    };
+    cluster.configure("default-partition", json!("compute"));
+    default("compute");
+    cluster.configure("default-partition", json!("nosuch"));
+    default("compute");
+    assert!(cluster.status().starts_with("waiting: for partition nosuch"), "{}", cluster.status());
+    cluster.configure("default-partition", json!("gpu"));
+    default("gpu");
+    cluster.configure("default-partition", json!(""));
+    assert!(!cluster.conf().contains("Default=YES"), "{}", cluster.conf());
+}
+
+#[test]
 fn an_application_with_a_name_that_slurm_reserves_is_told_so() {
     let (cluster, ..) = Cluster::at_rest();
     let (relation, _) = cluster.integrate("default");

@@ -158,7 +158,7 @@ pub struct Machine {
     pub daemon: Daemon,
     /// The saved partitions are at least as new as the accepted configuration (a takeover would restore older ones).
     pub partitions_saved: bool,
-    /// A machine whose messages slurmctld refuses. Looked for when nothing else is going on.
+    /// A machine whose messages slurmctld refuses. Not looked for in a brief look.
     pub stranger: Option<Stranger>,
     /// Why a file was put back, not long ago, that somebody had changed by hand.
     pub taken_back: Option<String>,

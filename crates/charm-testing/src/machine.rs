@@ -163,6 +163,11 @@ impl FakeMachine {
         String::from_utf8_lossy(&ended.stdout).lines().map(str::to_owned).collect()
     }
 
+    /// Has the journal say this when it is read next.
+    pub fn journal(&self, text: &str) {
+        self.programs.state().slurm.journal = text.to_owned();
+    }
+
     /// Has Slurm's parser refuse every slurm.conf with this word in it.
     pub fn parser_refuses(&self, word: &str) {
         self.programs.state().slurm.unreadable.push(word.to_owned());

@@ -24,7 +24,7 @@ pub use partition::{
     PartitionLookup, PartitionRecord, PartitionState, delete_partition, partition, partitions, save_partitions,
     set_partition_state,
 };
-pub use reconfigure::{Candidate, Reconfigure, check, check_and_ask, reconfigure};
+pub use reconfigure::{Candidate, Reconfigure, can_reconfigure, check, check_and_ask, reconfigure};
 pub use reservation::{ReservationRecord, reservations, reservations_naming};
 pub use smoke::{Smoke, smoke};
 

@@ -90,6 +90,11 @@ pub(super) fn reconfigure(
     if !by_hand::is_safe(machine, memory, live.slurm.as_deref())? {
         return Ok(());
     }
+    // A note of a reconfigure that was not made would outweigh what is set later.
+    if let Err(why) = scontrol::can_reconfigure(machine, names::STATE_DIRECTORY) {
+        memory.tried.reconfigure = Some(why);
+        return Ok(());
+    }
     let set_by_hand = match by_hand::note(machine, memory)? {
         Noted::Settings(settings) => Some(settings),
         Noted::Nothing => None,

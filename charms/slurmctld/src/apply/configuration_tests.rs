@@ -145,5 +145,7 @@ fn slurmctld_is_not_asked_while_its_state_cannot_be_written() {
     let why = stage.reconfigure().reconfigure.unwrap();
     assert_eq!(why, "/var/lib/slurm/checkpoint/state cannot be written by slurm");
     assert!(stage.calls().iter().all(|call| !call.contains("reconfigure")), "{:?}", stage.calls());
+    // What somebody sets meanwhile has to be seen by the next look.
+    assert_eq!(stage.text(names::BY_HAND), None);
     assert_eq!(stage.accepted().as_deref(), Some("old"));
 }

@@ -152,6 +152,23 @@ fn a_state_directory_that_is_gone_is_never_made_anew() {
 }
 
 #[test]
+fn whoever_is_refused_is_looked_for_until_it_is_over() {
+    let (cluster, ..) = Cluster::at_rest();
+    let timer = || cluster.machine.read("/run/systemd/transient/slurmctld-0-look-again.timer").is_some();
+    let refusal = "slurmctld: error: slurm_receive_msg [10.0.0.5:41234]: x: Protocol authentication error\n";
+    cluster.machine.journal(refusal);
+    cluster.hook(&Hook::named("update-status"));
+    assert_eq!(cluster.status(), "active: primary - UP; refuses 10.0.0.5: its key or clock differs");
+    assert!(timer());
+    cluster.machine.journal(refusal);
+    cluster.hook(&Hook::named("config-changed"));
+    assert!(timer() && cluster.status().contains("refuses 10.0.0.5"), "{}", cluster.status());
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert!(!timer());
+    assert_eq!(cluster.status(), "active: primary - UP");
+}
+
+#[test]
 fn a_daemon_that_died_is_started_and_one_that_cannot_is_told_about() {
     let (cluster, ..) = Cluster::at_rest();
     cluster.machine.crash(names::SERVICE);

@@ -42,6 +42,9 @@ pub(super) fn computes(ctx: &Context, tools: &Tools, leader: bool) -> Result<Vec
         let Some(app) = remote_app(ctx, tools, &relation)? else { continue };
         let offer = match ComputeData::decode(&tools.relation_get_remote(&relation, &app)?) {
             Ok(None) => Offer::Nothing,
+            Ok(Some(data)) if data.partition.name().as_str() != app.as_str() => {
+                Offer::Unusable(format!("partition {}: expected {app}", data.partition.name()))
+            }
             Ok(Some(data)) => Offer::Partition(data.partition, data.nodeset),
             Err(_) if is_reserved(&app) => Offer::Unusable(
                 "Slurm reserves this name, so no partition can have it: deploy under another".to_owned(),

@@ -5,10 +5,9 @@ use super::{Daemon, Machine, StateDirectory, Store};
 use crate::configuration::{Files, Refusals};
 use crate::error::Error;
 use crate::names;
-use charm::{Context, Event};
+use charm::Context;
 use slurm_conf::{HostName, SlurmConf};
 use slurm_ops::files::FileError;
-use slurm_ops::journal::Stranger;
 use slurm_ops::mounts::Mount;
 use slurm_ops::packages::Inventory;
 use slurm_ops::systemd::UnitState;
@@ -44,6 +43,8 @@ pub(super) fn observe(
     let read_by_systemd = |text: Option<String>| text.filter(|_| !unit.needs_daemon_reload);
     let Inventory { version, unfit, held } = packages::inventory(machine, &names::PACKAGES)?;
     let (store, state) = state_directory(machine)?;
+    let look = || if brief { None } else { journal::refused_lately(machine, LATELY) };
+    let stranger = memory.stranger.get_or_insert_with(look).clone();
     Ok(Machine {
         container: hostname::container(machine)?.is_some(),
         version: version.map(|version| version.to_string()),
@@ -66,7 +67,7 @@ pub(super) fn observe(
         unresolved: machine.path(names::BY_HAND).exists(),
         daemon,
         partitions_saved: partitions_saved(machine),
-        stranger: stranger(ctx, machine),
+        stranger,
         taken_back: refusals(machine)?.taken_back.filter(|(at, _)| now() < at + TOLD).map(|(_, why)| why),
         suffix: suffix(memory)?,
         host,
@@ -172,11 +173,6 @@ fn daemon(machine: &slurm_ops::Machine, unit: &UnitState, host: &HostName) -> Da
         _ if unit.is_starting() => Daemon::Silent { reason: None },
         _ => Daemon::Stopped,
     }
-}
-
-/// Looked for in the hooks that come when nothing else does.
-fn stranger(ctx: &Context, machine: &slurm_ops::Machine) -> Option<Stranger> {
-    matches!(ctx.event, Event::UpdateStatus).then(|| journal::refused_lately(machine, LATELY)).flatten()
 }
 
 fn partitions_saved(machine: &slurm_ops::Machine) -> bool {

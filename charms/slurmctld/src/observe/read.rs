@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::names;
 use crate::plan::Step;
 use charm::{Context, Event, RelationId, Tools, Wake};
+use slurm_ops::journal::Stranger;
 use slurm_ops::scontrol::{NodeSettings, PartitionSettings};
 use slurm_ops::systemd::UnitState;
 use slurm_ops::timer;
@@ -25,6 +26,8 @@ pub struct Memory {
     /// What slurmctld has just told about itself, for whoever is going to ask the same.
     pub partitions: Option<PartitionSettings>,
     pub nodes: Option<NodeSettings>,
+    /// Looked for once.
+    pub(super) stranger: Option<Option<Stranger>>,
     /// How much this dispatch looks at: decided once, or a look of it would miss what an earlier one began.
     pub(super) brief: Option<bool>,
     pub(super) told: Option<bool>,

@@ -65,12 +65,13 @@ fn compose(seen: &Observed, only: Option<&Change>) -> Files {
             cgroup = Some(slurm_conf::cgroup_conf(tracking, &parameters));
         }
     }
+    let default = slurm_conf::default_of(&conf);
     for (name, (partition, nodeset)) in slurm_conf::offered(seen) {
         if takes(&Change::Partition(name.to_string())) {
             conf.set_partition(partition, nodeset);
         }
     }
-    slurm_conf::choose_default(seen, &mut conf);
+    slurm_conf::choose_default(seen, &mut conf, default);
     let parameters = match options::parameters(seen) {
         Ok(parameters) if takes(&Change::Parameters) => parameters,
         _ => base.parameters,

@@ -215,6 +215,9 @@ fn the_default_partition_is_the_one_the_operator_named() {
     // A name that is not there yet changes nothing.
     seen.options.default_partition = "other".to_owned();
     let mut seen = seen.settled();
+    assert!(!default(&seen, "compute") && default(&seen, "gpu"));
+    seen.options.default_partition = String::new();
+    let mut seen = seen.settled();
     assert!(default(&seen, "compute") && !default(&seen, "gpu"));
     // Also a partition whose application is gone gives way.
     seen.options.default_partition = "gpu".to_owned();

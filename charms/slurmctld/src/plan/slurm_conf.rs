@@ -7,7 +7,9 @@ use super::identity;
 use super::options::{self, Tracking};
 use crate::names;
 use crate::observe::{Observed, Offer};
-use ::slurm_conf::{CgroupConf, NodeSet, OptionValue, Overlaid, Parameters, Partition, PartitionName, SlurmConf};
+use ::slurm_conf::{
+    CgroupConf, NodeSet, OptionValue, Overlaid, Parameters, Partition, PartitionName, Record, SlurmConf,
+};
 use std::collections::BTreeMap;
 
 /// Keys that the charm depends on. They are put right whenever they are not.
@@ -197,13 +199,22 @@ fn says_default(partition: &Partition) -> bool {
     partition.get("Default") == Some(&OptionValue::Boolean(true))
 }
 
+/// Returns the partition that a file makes the default.
+pub(super) fn default_of(conf: &SlurmConf) -> Option<PartitionName> {
+    let default = |record: &Record<'_>| record.get("Default").is_some_and(|value| value.eq_ignore_ascii_case("yes"));
+    conf.partitions().find(default).and_then(|record| record.name().parse().ok())
+}
+
 /// Makes at most one partition of the file the default: the operator's choice if it is there, else the first application that says so.
 ///
 /// A partition whose relation is gone stays: jobs may run or wait in it, and slurmctld fails every job whose partition
 /// disappears. Taking one out needs its jobs to have ended first, and that is not a matter of one hook.
-pub(super) fn choose_default(seen: &Observed, conf: &mut SlurmConf) {
+///
+/// While the operator's choice is not there, `before` goes on being the default.
+pub(super) fn choose_default(seen: &Observed, conf: &mut SlurmConf, before: Option<PartitionName>) {
     let present = |name: &PartitionName| conf.partition(name.as_str()).is_some();
-    let chosen = options::default_partition(seen).filter(present);
+    let awaited = !seen.options.default_partition.is_empty();
+    let chosen = options::default_partition(seen).filter(present).or(before.filter(|name| awaited && present(name)));
     let Some(default) = chosen.or_else(|| defaults(seen).into_iter().find(|name| present(name)).cloned()) else {
         return;
     };

@@ -52,18 +52,22 @@ pub enum Candidate {
     },
 }
 
+/// Tells why slurmctld must not be told to reconfigure now, if so: without a state directory that it can write it would die.
+pub fn can_reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Result<(), String> {
+    match mounts::is_writable(machine, state_directory.as_ref(), SLURM_USER) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(format!("{} cannot be written by {SLURM_USER}", state_directory.as_ref().display())),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// Has slurmctld take up the files in `/etc/slurm`, and with it every registered slurmd.
 ///
 /// `state_directory` is where slurmctld keeps its state. If that cannot be written a reconfigure would kill the daemon, so
 /// then nobody is asked.
 pub fn reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Reconfigure {
-    match mounts::is_writable(machine, state_directory.as_ref(), SLURM_USER) {
-        Ok(true) => {}
-        Ok(false) => {
-            let why = format!("{} cannot be written by {SLURM_USER}", state_directory.as_ref().display());
-            return Reconfigure::Unknown { why };
-        }
-        Err(error) => return Reconfigure::Unknown { why: error.to_string() },
+    if let Err(why) = can_reconfigure(machine, state_directory) {
+        return Reconfigure::Unknown { why };
     }
     let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let output = match scontrol(machine).arg("reconfigure").deadline(RECONFIGURE_DEADLINE).output() {
