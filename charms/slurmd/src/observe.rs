@@ -140,6 +140,8 @@ pub struct Machine {
     pub occupancy: Option<Occupancy>,
     /// Why the daemon cannot talk to the controllers. Looked for only if it cannot.
     pub cause: Option<Cause>,
+    /// By how many seconds this machine's clock is ahead of slurmctld's, if that is too many. Asked for only while something is awaited.
+    pub skew: Option<i64>,
     /// What the daemon complained about. Looked for only if it failed.
     pub complaint: Option<String>,
 }

@@ -208,7 +208,9 @@ fn run(seen: &Observed, data: &ControllerData) -> Vec<Step> {
 fn is_lost(seen: &Observed, with: Option<&Launch>, data: &ControllerData) -> bool {
     let Some(with) = with else { return true };
     let unknown = !with.controllers.iter().any(|controller| data.controllers.contains(controller));
-    let outdated = seen.machine.key_is_news && seen.machine.cause == Some(Cause::Authentication);
+    // One that has not found its way in yet may have read anything, and nothing at all.
+    let starting = matches!(seen.machine.daemon, Daemon::Starting { .. });
+    let outdated = seen.machine.key_is_news && (starting || seen.machine.cause == Some(Cause::Authentication));
     let silent = seen.machine.registration == Registration::Unreachable;
     with.node_name != seen.node_name || (silent && (unknown || outdated))
 }
@@ -313,8 +315,9 @@ fn awaited(seen: &Observed, controller: &Controller) -> Next {
         // The controllers say when they have been upgraded.
         return Next::Settled;
     }
-    if seen.machine.marked_recently {
-        // slurmctld takes seconds until it has saved the node. One that crashes before then forgets it, and a later look finds out.
+    if seen.machine.marked_recently || seen.machine.skew.is_some() {
+        // slurmctld takes seconds until it has saved the node. One that crashes before then forgets it, and a later look finds out. And
+        // nobody tells when a clock has been set right.
         return Next::LookAgain;
     }
     if awaited_packages(seen) == Next::LookAgain {

@@ -148,6 +148,12 @@ fn node(seen: &Observed, record: &Record) -> Status {
     if !record.partitions.iter().any(|partition| partition == app.as_str()) {
         return Status::waiting(format!("for {} to be in partition {app}", seen.node_name));
     }
+    if let Some(skew) = seen.machine.skew {
+        let (seconds, side) = (skew.unsigned_abs(), if skew > 0 { "ahead of" } else { "behind" });
+        return Status::blocked(format!(
+            "this clock is {seconds} s {side} slurmctld's: jobs fail here until they agree"
+        ));
+    }
     if !record.is_responding() {
         let why = match seen.machine.cause {
             Some(Cause::Clocks) => ": its clock is behind this one",
@@ -271,6 +277,17 @@ mod tests {
         seen.machine.cause = Some(Cause::Clocks);
         let expected = "waiting: for slurmctld to reach this node, down: its clock is behind this one";
         assert_eq!(shown(&seen), expected);
+    }
+
+    #[test]
+    fn a_clock_that_differs_is_named_before_it_costs_a_job() {
+        let mut seen = Observed::joined();
+        seen.machine.skew = Some(600);
+        let expected = "blocked: this clock is 600 s ahead of slurmctld's: jobs fail here until they agree";
+        assert_eq!(shown(&seen), expected);
+        assert_eq!(plan::plan(&seen).next, charm::Next::LookAgain);
+        seen.machine.skew = Some(-90);
+        assert!(shown(&seen).contains("90 s behind slurmctld's"));
     }
 
     #[test]

@@ -150,6 +150,20 @@ pub fn controller_version(machine: &Machine) -> Result<SlurmVersion, ScontrolErr
     }
 }
 
+/// Asks the slurmctld that serves what time it is, in seconds since 1970. `None`: nobody could be asked.
+///
+/// What Slurm's machines say to each other is good for a minute by the clock of whoever hears it.
+pub fn controller_clock(machine: &Machine) -> Option<u64> {
+    let output = machine.command("sdiag").env_remove("SLURM_CONF").deadline(DEADLINE).run().ok()?;
+    clock(&output.stdout)
+}
+
+/// The line is `sdiag output at <date> (1794850942)`.
+fn clock(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("sdiag output at"))?;
+    line.rsplit_once('(')?.1.trim_end().strip_suffix(')')?.parse().ok()
+}
+
 /// Runs a question with the pinned dialect, and with the default one of a Slurm that no longer has it.
 fn run_json(command: impl Fn(&'static str) -> Command) -> Result<(Command, Output), ScontrolError> {
     let pinned = command(JSON);
@@ -234,4 +248,17 @@ fn could_not_ask(output: &Output) -> bool {
     ]
     .iter()
     .any(|sign| output.stderr.contains(sign) || output.stdout.contains(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_slurmctld_is_read() {
+        let text = "****\nsdiag output at Mon Nov 16 17:42:22 2026 (1794850942)\nData since      Mon Nov 16 17:20:03 2026 (1794849603)\n";
+        assert_eq!(clock(text), Some(1_794_850_942));
+        assert_eq!(clock("sdiag output at (x)\n"), None);
+        assert_eq!(clock(""), None);
+    }
 }

@@ -70,9 +70,19 @@ pub(super) fn observe(
         marked_recently: marked_recently(machine)?,
         set_weight: files::read_text(machine, names::WEIGHT_FILE)?.and_then(|note| note.trim().parse().ok()),
         occupancy: None,
+        skew: None,
         cause,
         complaint,
     })
+}
+
+/// Compares this machine's clock with slurmctld's. A node whose clock is ahead joins like any other, and then cannot be told to run a job.
+pub(super) fn skew(machine: &slurm_ops::Machine) -> Option<i64> {
+    /// What is said between machines is good for a minute.
+    const TOLERANCE: i64 = 30;
+    let theirs = i64::try_from(scontrol::controller_clock(machine)?).ok()?;
+    let ours = i64::try_from(now()).ok()?;
+    Some(ours - theirs).filter(|skew| skew.abs() > TOLERANCE)
 }
 
 /// A file that holds no keys is as good as none: it will be replaced.

@@ -1,7 +1,7 @@
 //! Reads the facts that Juju has, through its hook tools, and puts all facts together.
 
 use super::machine;
-use super::{Controller, Key, Observed, Offer, Tried};
+use super::{Controller, Key, Observed, Offer, Registration, Tried};
 use crate::error::Error;
 use crate::options::{self, BadOption, Given, Options};
 use crate::{names, plan};
@@ -51,6 +51,9 @@ pub fn observe(
     };
     if plan::depends_on_verdict(&seen) {
         judge(machine, tools, memory, &mut seen)?;
+    }
+    if seen.waking && matches!(seen.machine.registration, Registration::Present(_)) {
+        seen.machine.skew = machine::skew(machine);
     }
     if plan::depends_on_jobs(&seen) {
         seen.machine.occupancy = Some(machine::occupancy(machine, &seen.node_name));

@@ -75,13 +75,14 @@ fn unchanged(seen: &Observed, written: &Node, described: Option<&Node>) -> Node 
     }
 }
 
-/// Says whether slurmd does not start because of its own description: somebody was at the file, or the operator asked for what has been
-/// taken back since.
+/// Says whether slurmd does not start because of its own description: it says so itself, or may mean it and never ran with this one.
+/// Somebody was at the file, or the operator asked for what has been taken back since.
 fn is_illegible(seen: &Observed) -> bool {
-    let failing = matches!(seen.machine.daemon, Daemon::Failing { .. });
-    let blamed = || seen.machine.complaint.as_deref().is_some_and(journal::blames_description);
-    let refused = || seen.machine.refused.as_ref().is_some_and(|refused| is_written(seen, &refused.wish));
-    failing && (blamed() || refused())
+    let (Daemon::Failing { .. }, Some(complaint)) = (&seen.machine.daemon, &seen.machine.complaint) else {
+        return false;
+    };
+    let unproven = || !is_written(seen, &seen.machine.proven);
+    journal::blames_description(complaint) || (journal::may_blame_description(complaint) && unproven())
 }
 
 /// Says whether the description on the disk is what a wish of the operator's makes of this machine.

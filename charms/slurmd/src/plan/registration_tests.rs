@@ -242,6 +242,19 @@ fn a_description_that_slurmd_does_not_start_with_is_taken_back_for_the_last_one_
 }
 
 #[test]
+fn a_reset_is_taken_up_although_slurmd_fails_with_what_was_asked_for_before() {
+    let mut seen = Observed::joined().with_wish("CoreSpecCount=99");
+    while seen.machine.registration != Registration::Absent {
+        plan(&seen).steps.iter().for_each(|step| seen.apply_in_memory(step));
+    }
+    refuses(&mut seen);
+    let seen = seen.with_wish("");
+    assert_eq!(steps(&seen), ["write /etc/default/slurmd"]);
+    let seen = seen.settled();
+    assert!(!conf(&seen).contains("CoreSpecCount"), "{}", conf(&seen));
+}
+
+#[test]
 fn a_slurmd_that_fails_for_another_reason_keeps_its_description() {
     let mut seen = Observed::joined().with_wish("CoreSpecCount=1");
     while seen.machine.registration != Registration::Absent {

@@ -65,6 +65,7 @@ impl Observed {
                 marked_recently: false,
                 set_weight: None,
                 occupancy: Some(Occupancy::Empty),
+                skew: None,
                 cause: None,
                 complaint: None,
             },

@@ -372,6 +372,16 @@ fn a_daemon_with_an_old_key_that_is_refused_is_restarted_and_nobody_else_is() {
 }
 
 #[test]
+fn a_daemon_that_waits_with_an_old_key_is_started_with_the_new_one() {
+    let mut seen = Observed::joined().with_registration(Registration::Unreachable);
+    seen.machine.daemon = Daemon::Starting { with: seen.machine.written.clone() };
+    check(seen.clone(), &["look again soon"]);
+    seen.machine.key_is_news = true;
+    seen.alarmed = true;
+    assert_eq!(steps(&seen), ["restart slurmd"]);
+}
+
+#[test]
 fn a_daemon_that_looks_for_controllers_that_are_gone_is_started_anew() {
     let mut seen = Observed::joined().with_controllers(&["c9"]).with_registration(Registration::Unreachable);
     let with = seen.machine.written.clone();
