@@ -141,6 +141,34 @@ def test_what_the_charm_owns_is_refused_by_name(cluster, line):
     assert (cluster.slurm_conf(), cluster.reconfigures()) == before, message
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "MaxJobCount=1",
+        "MaxNodeCount=0",
+        slow("MaxJobId=2"),
+        slow("SlurmdTimeout=1"),
+        slow("MpiDefault=bogus"),
+        slow("CliFilterPlugins=bogus"),
+        slow("TaskPlugin=task/bogus"),
+        slow("ProctrackType=proctrack/bogus"),
+    ],
+)
+def test_what_jobs_would_pay_for_is_refused_by_name(cluster, line):
+    job = cluster.start_job("compute-0")
+    before = cluster.slurm_conf(), cluster.reconfigures()
+    configure(cluster, line)
+    message = cluster.await_message("slurmctld/0", f"^blocked: .*{OPTION}.*{line.split('=')[0]}")
+    cluster.quiet()
+    assert (cluster.slurm_conf(), cluster.reconfigures()) == before, message
+    # By hand it is no better.
+    cluster.shell("slurmctld/0", f"sed -i '1i {line}' /etc/slurm/slurm.conf; sed -i '2,${{/^{line.split('=')[0]}=/d}}' /etc/slurm/slurm.conf")
+    cluster.fire("slurmctld/0", "update-status")
+    assert cluster.slurm_conf() == before[0]
+    cluster.assert_unharmed(job)
+    cluster.cancel(job)
+
+
 def test_after_all_that_the_cluster_is_as_it_was(cluster):
     reset(cluster)
     cluster.await_message("slurmctld/0", "^active: primary - UP")

@@ -3,6 +3,7 @@
 mod actions;
 mod archives;
 mod crash;
+mod harm;
 mod hostile;
 mod losses;
 mod world;

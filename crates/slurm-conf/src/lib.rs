@@ -107,5 +107,5 @@ pub use parameters::{Doubt, ParameterError, Parameters};
 pub use partition::Partition;
 pub use partition_option::{OptionKind, OptionValue, PartitionOption};
 pub use record::{Record, RecordKind};
-pub use setting::{Setting, SettingKind};
+pub use setting::{Setting, SettingKind, number};
 pub use unknown::UnknownKey;

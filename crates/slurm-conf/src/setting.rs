@@ -77,16 +77,37 @@ impl Setting {
 
 /// Tells whether Slurm reads `value` as a number of at most `largest`.
 pub(crate) fn is_number(value: &str, largest: u64) -> bool {
-    let unlimited = ["UNLIMITED", "INFINITE"].iter().any(|word| word.eq_ignore_ascii_case(value));
+    is_unlimited(value) || number(value).is_some_and(|number| number <= largest)
+}
+
+fn is_unlimited(value: &str) -> bool {
+    ["UNLIMITED", "INFINITE"].iter().any(|word| word.eq_ignore_ascii_case(value))
+}
+
+/// Returns the number that Slurm takes a value for. No limit is the largest one.
+///
+/// ```
+/// use slurm_conf::number;
+///
+/// assert_eq!(number("10000"), Some(10_000));
+/// assert_eq!(number("+0x10"), Some(16));
+/// assert_eq!(number("010"), Some(8));
+/// assert_eq!(number("unlimited"), Some(u64::MAX));
+/// assert_eq!(number("many"), None);
+/// ```
+pub fn number(value: &str) -> Option<u64> {
+    if is_unlimited(value) {
+        return Some(u64::MAX);
+    }
     // Slurm reads numbers the way C does: with a sign, and to the base that the prefix tells.
     let unsigned = value.strip_prefix('+').unwrap_or(value);
-    let number = match unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) => u64::from_str_radix(digits, 16).ok(),
-        Some(_) => None,
-        None if unsigned.bytes().all(|byte| byte.is_ascii_digit()) => unsigned.parse().ok(),
-        None => None,
+    let (digits, base) = match unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None if unsigned.starts_with('0') => (unsigned, 8),
+        None => (unsigned, 10),
     };
-    unlimited || number.is_some_and(|number| number <= largest)
+    let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    plain.then(|| u64::from_str_radix(digits, base).ok()).flatten()
 }
 
 /// Tells whether Slurm reads `value` as yes or no.

@@ -199,6 +199,7 @@ fn is_harmless(line: &str) -> bool {
         "\"Include\" failed in file",
         GIVEN_UP,
         "Limited MemSpecLimit support",
+        "Job accounting information gathered, but not stored",
         "System GPU detection failed",
     ]
     .iter()

@@ -4,6 +4,7 @@
 //! and whatever is not surely an answer counts as "could not ask".
 
 mod by_hand;
+mod harm;
 mod jobs;
 mod judge;
 mod node;
@@ -13,6 +14,7 @@ mod reservation;
 mod smoke;
 
 pub use by_hand::{NodeSettings, PartitionSettings, Settings, node_settings, partition_settings, restore};
+pub use harm::harm;
 pub use jobs::{JobRecord, LocalJobs, cancel_jobs, jobs, jobs_in_partition, jobs_on, jobs_waiting_for, local_jobs};
 pub use judge::{judge_node, judge_partition};
 pub use node::{

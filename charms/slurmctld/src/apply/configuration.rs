@@ -37,6 +37,10 @@ pub(super) fn offer(
         false => scontrol::check(machine, &candidate),
     };
     files::remove(machine, names::CANDIDATE_CONF)?;
+    let verdict = match verdict {
+        Candidate::Readable | Candidate::Unknown { .. } => harm(machine, text)?,
+        refused @ Candidate::Refused { .. } => refused,
+    };
     match verdict {
         Candidate::Refused { reason } => {
             let reason = without_place(&reason);
@@ -44,9 +48,15 @@ pub(super) fn offer(
             let refused = Refused { files: files.clone(), version: version.to_owned(), reason };
             note(machine, |refusals| refusals.note(refused, suspects))
         }
-        // A parser that could not be asked leaves it to slurmctld, which keeps what it has if it says no.
+        // Who could not be asked leaves it to slurmctld, which keeps what it has if it says no; and before that, harm is looked for again.
         Candidate::Readable | Candidate::Unknown { .. } => write(machine, files, ""),
     }
+}
+
+/// Says whether what runs now would suffer from a slurm.conf that slurmctld would take.
+fn harm(machine: &Machine, new: &str) -> Result<Candidate, Error> {
+    let accepted = files::read_text(machine, format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?;
+    Ok(scontrol::harm(machine, accepted.as_deref(), new))
 }
 
 /// Where the candidate was is of no interest; the words around it name key and value.
@@ -94,6 +104,17 @@ pub(super) fn reconfigure(
     if let Err(why) = scontrol::can_reconfigure(machine, names::STATE_DIRECTORY) {
         memory.tried.reconfigure = Some(why);
         return Ok(());
+    }
+    match harm(machine, live.slurm.as_deref().unwrap_or_default())? {
+        Candidate::Readable => {}
+        Candidate::Refused { reason } => {
+            return restore(machine, &Refused { files: live, version: version.to_owned(), reason }, suspects, back);
+        }
+        Candidate::Unknown { why } => {
+            memory.forget_daemon();
+            memory.tried.reconfigure = Some(why);
+            return Ok(());
+        }
     }
     let set_by_hand = match by_hand::note(machine, memory)? {
         Noted::Settings(settings) => Some(settings),

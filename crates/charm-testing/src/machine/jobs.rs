@@ -77,6 +77,9 @@ impl Programs {
         if !self.somebody_answers(state) {
             return fails(1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n");
         }
+        if words.contains(&"--format=%A") {
+            return says(state.slurm.jobs.keys().map(|id| format!("{id}\n")).collect::<String>());
+        }
         let option = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)).copied();
         if let Some(node) = option("-w")
             && !state.slurm.nodes.contains_key(node)

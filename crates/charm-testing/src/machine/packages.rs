@@ -62,7 +62,11 @@ impl Programs {
                 "slurmd" | "slurmctld" => {
                     self.write(&format!("/usr/lib/systemd/system/{package}.service"), b"[Service]\n");
                     // They depend on whatever has the plugins that nobody can do without.
-                    self.write(&format!("{PLUGINS}/auth_slurm.so"), b"");
+                    for plugin in
+                        ["auth_slurm", "proctrack_cgroup", "proctrack_linuxproc", "task_affinity", "task_cgroup"]
+                    {
+                        self.write(&format!("{PLUGINS}/{plugin}.so"), b"");
+                    }
                 }
                 "slurm-wlm-jwt-plugin" => self.write(&format!("{PLUGINS}/auth_jwt.so"), b""),
                 _ => {}

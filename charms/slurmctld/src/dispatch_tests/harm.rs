@@ -1,0 +1,72 @@
+//! Configurations that slurmctld would take, and that would cost nodes or jobs: refused by name before anything is tried, whoever wrote them.
+
+use super::world::Cluster;
+use crate::names;
+use charm_testing::{FakeJob, Hook};
+use serde_json::json;
+
+/// Two nodes, with a job each.
+fn cluster() -> Cluster {
+    let (cluster, ..) = Cluster::at_rest();
+    for node in ["compute-0", "compute-1"] {
+        cluster.machine.add_node(node, "compute");
+        cluster.machine.submit(FakeJob::running("compute", node));
+    }
+    cluster
+}
+
+fn reconfigured(cluster: &Cluster) -> bool {
+    cluster.machine.take_calls().iter().any(|call| call == "scontrol reconfigure")
+}
+
+#[test]
+fn an_option_that_would_lose_jobs_is_refused_by_name() {
+    let cluster = cluster();
+    let before = cluster.conf();
+    for (line, told) in [
+        ("MaxNodeCount=1", "MaxNodeCount=1: slurmctld has 2 nodes"),
+        ("MaxJobCount=1", "MaxJobCount=1: slurmctld has 2 jobs"),
+        ("MaxJobId=2", "MaxJobId=2: slurmctld has 2 jobs"),
+        ("SlurmdTimeout=1", "SlurmdTimeout=1: nodes that are well would be set down"),
+        ("MpiDefault=bogus", "MpiDefault: there is no plugin mpi/bogus on this machine"),
+    ] {
+        cluster.configure("slurm-conf-parameters", json!(line));
+        let status = cluster.status();
+        assert!(status.starts_with(&format!("blocked: option slurm-conf-parameters refused: {told}")), "{status}");
+        assert_eq!(cluster.conf(), before);
+        assert!(!reconfigured(&cluster), "{line}");
+    }
+    cluster.configure("slurm-conf-parameters", json!("MaxNodeCount=2\nMaxJobCount=12\nSlurmdTimeout=10"));
+    assert_eq!(cluster.status(), "active: primary - UP");
+    assert!(cluster.conf().contains("\nMaxNodeCount=2\n") && reconfigured(&cluster));
+    cluster.configure("slurm-conf-parameters", json!(""));
+    assert_eq!(cluster.conf(), before);
+}
+
+#[test]
+fn a_hand_that_would_lose_jobs_is_stopped_as_well() {
+    for (line, instead) in [("MaxNodeCount=65533", "MaxNodeCount=1"), ("MpiDefault=none", "MaxJobCount=1")] {
+        let cluster = cluster();
+        let before = cluster.conf();
+        cluster.machine.write(names::SLURM_CONF, &before.replace(line, instead));
+        cluster.hook(&Hook::named("update-status"));
+        assert_eq!(cluster.conf(), before, "{instead}");
+        let status = cluster.status();
+        assert!(status.starts_with("blocked: ") && status.contains(instead), "{status}");
+        assert!(!reconfigured(&cluster), "{instead}");
+    }
+}
+
+#[test]
+fn an_option_that_jobs_depend_on_by_now_is_not_taken_back() {
+    let cluster = cluster();
+    cluster.configure("slurm-conf-parameters", json!("MaxJobCount=20000"));
+    let before = cluster.conf();
+    for _ in 0..10_000 {
+        cluster.machine.submit(FakeJob::waiting("compute", "Resources"));
+    }
+    cluster.configure("slurm-conf-parameters", json!(""));
+    assert_eq!(cluster.conf(), before);
+    let status = cluster.status();
+    assert!(status.contains("MaxJobCount=10000, which is the default: slurmctld has 10002 jobs"), "{status}");
+}

@@ -1,0 +1,124 @@
+//! Which changes of slurm.conf a running cluster would pay for, by what a real one paid.
+
+mod support;
+
+use slurm_ops::scontrol::{Candidate, harm};
+use support::Sandbox;
+
+const OLD: &str = "ClusterName=lab\nMaxNodeCount=65533\nTaskPlugin=task/none\n";
+
+/// A cluster with two nodes, `jobs` jobs and the plugins `task/affinity` and `mpi/pmix`.
+fn cluster(jobs: usize) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let nodes = "NodeName=compute-0 State=IDLE TmpDisk=0 Weight=1\nNodeName=compute-1 State=IDLE TmpDisk=0 Weight=1\n";
+    sandbox.answer("scontrol", nodes, "", 0);
+    sandbox.answer("squeue", &(1..=jobs).map(|id| format!("{id}\n")).collect::<String>(), "", 0);
+    for plugin in ["task_affinity", "mpi_pmix"] {
+        sandbox.file(&format!("/usr/lib/x86_64-linux-gnu/slurm-wlm/{plugin}.so"), "");
+    }
+    sandbox
+}
+
+fn refused(sandbox: &Sandbox, old: &str, new: &str) -> Option<String> {
+    match harm(&sandbox.machine(), Some(old), new) {
+        Candidate::Readable => None,
+        Candidate::Refused { reason } => Some(reason),
+        Candidate::Unknown { why } => panic!("{new}: {why}"),
+    }
+}
+
+#[test]
+fn tables_that_have_no_room_for_what_is_there_are_refused() {
+    let sandbox = cluster(5);
+    for (line, culprit) in [
+        ("MaxNodeCount=0", Some("MaxNodeCount=0: slurmctld has 2 nodes")),
+        ("MaxNodeCount=1", Some("MaxNodeCount=1: slurmctld has 2 nodes")),
+        ("maxnodecount=0x1", Some("MaxNodeCount=1: ")),
+        ("MaxNodeCount=2", None),
+        ("MaxJobCount=1", Some("MaxJobCount=1: slurmctld has 5 jobs")),
+        ("MaxJobCount=14", Some("15 at least")),
+        ("MaxJobCount=15", None),
+        ("MaxJobCount=100000", None),
+        ("MaxJobId=2", Some("MaxJobId=2: slurmctld has 5 jobs")),
+        ("MaxJobId=unlimited", None),
+        ("FirstJobId=100", None),
+        ("FirstJobId=0x03fefffe", Some("MaxJobId=67043328: slurmctld has 5 jobs")),
+    ] {
+        let found = refused(&sandbox, OLD, &format!("{OLD}{line}\n"));
+        assert_eq!(found.is_some(), culprit.is_some(), "{line}: {found:?}");
+        assert!(found.unwrap_or_default().contains(culprit.unwrap_or_default()), "{line}");
+    }
+}
+
+#[test]
+fn an_option_that_is_taken_back_may_leave_too_little_room_as_well() {
+    let sandbox = cluster(12_000);
+    let large = format!("{OLD}MaxJobCount=50000\n");
+    let why = refused(&sandbox, &large, OLD).unwrap();
+    assert!(why.starts_with("MaxJobCount=10000, which is the default: slurmctld has 12000 jobs"), "{why}");
+    // What is not made worse is nobody's business.
+    assert_eq!(refused(&sandbox, OLD, &format!("{OLD}KillWait=60\n")), None);
+}
+
+#[test]
+fn nobody_is_asked_about_what_does_not_shrink() {
+    let sandbox = cluster(5);
+    assert_eq!(refused(&sandbox, OLD, &format!("{OLD}KillWait=60\nMaxJobCount=10000\n")), None);
+    assert_eq!(sandbox.calls(), Vec::<String>::new());
+}
+
+#[test]
+fn slurmctld_that_cannot_be_asked_is_no_answer() {
+    let sandbox = cluster(0);
+    sandbox.answer("squeue", "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n", 1);
+    let found = harm(&sandbox.machine(), Some(OLD), "MaxNodeCount=65533\nMaxJobCount=5\n");
+    assert!(matches!(found, Candidate::Unknown { .. }), "{found:?}");
+    // Unless it is the file itself that no client can read.
+    let parser = "squeue: error: _parse_next_key: Parsing error at unrecognized key: Bogus\n\
+                  squeue: fatal: Unable to process configuration file\n";
+    sandbox.answer("squeue", "", parser, 1);
+    let found = harm(&sandbox.machine(), Some(OLD), "MaxNodeCount=65533\nMaxJobCount=5\nBogus=1\n");
+    assert_eq!(found, Candidate::Readable);
+}
+
+#[test]
+fn healthy_nodes_get_time_to_answer() {
+    let sandbox = cluster(0);
+    for (value, fits) in [("1", false), ("9", false), ("10", true), ("0", true), ("300", true)] {
+        let found = refused(&sandbox, OLD, &format!("{OLD}SlurmdTimeout={value}\n"));
+        assert_eq!(found.is_none(), fits, "{value}: {found:?}");
+    }
+    let found = refused(&sandbox, "SlurmdTimeout=0\n", "SlurmdTimeout=2\n");
+    assert!(found.is_some_and(|why| why.starts_with("SlurmdTimeout=2: ")));
+    // Who lives with little lives better with more.
+    assert_eq!(refused(&sandbox, "SlurmdTimeout=2\n", "SlurmdTimeout=5\n"), None);
+}
+
+#[test]
+fn a_plugin_that_is_not_there_is_named() {
+    let sandbox = cluster(0);
+    for (line, culprit) in [
+        ("TaskPlugin=task/affinity", None),
+        ("TaskPlugin=affinity", None),
+        ("TaskPlugin=task/affinity,task/bogus", Some("TaskPlugin: there is no plugin task/bogus on this machine")),
+        ("TaskPlugin=task/none", None),
+        ("MpiDefault=pmix", None),
+        ("MpiDefault=none", None),
+        ("MpiDefault=bogus", Some("MpiDefault: there is no plugin mpi/bogus on this machine")),
+        ("CliFilterPlugins=cli_filter/bogus", Some("CliFilterPlugins: there is no plugin cli_filter/bogus")),
+        ("ProctrackType=proctrack/bogus", Some("ProctrackType: ")),
+        ("JobContainerType=job_container/bogus", Some("JobContainerType: ")),
+        // Where such plugins are is the operator's to know.
+        ("PluginDir=/opt/slurm\nMpiDefault=bogus", None),
+    ] {
+        let found = refused(&sandbox, OLD, &format!("{OLD}{line}\n"));
+        assert_eq!(found.is_some(), culprit.is_some(), "{line}: {found:?}");
+        assert!(found.unwrap_or_default().contains(culprit.unwrap_or_default()), "{line}");
+        // A cluster that is still to be made loses nothing, but it would not work either.
+        let first = harm(&sandbox.machine(), None, &format!("{OLD}{line}\n"));
+        assert_eq!(first == Candidate::Readable, culprit.is_none(), "{line}");
+    }
+    assert_eq!(harm(&sandbox.machine(), None, "MaxNodeCount=1\nMaxJobCount=1\nSlurmdTimeout=1\n"), Candidate::Readable);
+    // What was taken before stays.
+    assert_eq!(refused(&sandbox, "MpiDefault=bogus\n", "MpiDefault=bogus\nKillWait=60\n"), None);
+}
