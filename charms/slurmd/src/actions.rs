@@ -8,6 +8,7 @@ mod node_config;
 
 use crate::Slurmd;
 use crate::names;
+use crate::observe;
 use charm::{ActionFailure, ActionName, ActionResults};
 use slurm_conf::NodeName;
 use slurm_ops::scontrol;
@@ -15,6 +16,10 @@ use slurm_ops::scontrol::{NodeLookup, NodeRecord, ScontrolError};
 
 /// Answers an action.
 pub fn act(charm: &mut Slurmd, action: &ActionName) -> Result<ActionResults, ActionFailure> {
+    let other = observe::occupant(&charm.ctx, &charm.machine, &charm.node_name()).map_err(ActionFailure::broken)?;
+    if let Some(other) = other {
+        return Err(ActionFailure::refused(format!("this machine is node {other}: ask the unit that it belongs to")));
+    }
     match action.as_str() {
         names::ACTION_NODE_CONFIG => node_config::node_config(charm),
         names::ACTION_SET_NODE_CONFIG => node_config::set_node_config(charm),

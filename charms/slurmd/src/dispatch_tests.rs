@@ -200,6 +200,32 @@ fn deploy_integrate_settle_and_then_rest() {
 }
 
 #[test]
+fn a_machine_that_is_the_node_of_another_unit_is_left_to_it() {
+    const AGENT: &str = "/var/lib/juju/agents/unit-gpu-0/agent.conf";
+    let node = Node::deployed();
+    node.machine.write(
+        names::OPTIONS_FILE,
+        "SLURMD_OPTIONS=\"-Z -N gpu-0 --conf 'CPUs=1 Feature=gpu' --conf-server c1:6817\"\n",
+    );
+    node.machine.write(AGENT, "");
+    let relation = node.integrate();
+    node.offer(&relation);
+    let files = node.files();
+    node.machine.take_calls();
+    node.hook(&Hook::app_changed(&relation, &node.controller));
+    assert_eq!(node.shown(), "blocked: this machine is node gpu-0 already: put compute/0 on another one");
+    assert_eq!(node.files(), files);
+    only_looked(&node.machine.take_calls());
+    let refused = node.act(names::ACTION_NODE_CONFIG, json!({"parameters": "Weight=3"}));
+    assert!(refused.failure.is_some_and(|why| why.contains("is node gpu-0")));
+    assert_eq!(node.files(), files);
+    // The other unit goes, and its agent with it.
+    std::fs::remove_dir_all(node.machine.machine().path("/var/lib/juju/agents/unit-gpu-0")).unwrap();
+    node.hook(&Hook::named("update-status"));
+    assert!(node.machine.read(names::OPTIONS_FILE).unwrap().contains("-N compute-0"));
+}
+
+#[test]
 fn a_secret_that_is_not_granted_yet_is_waited_for() {
     let node = Node::deployed();
     let relation = node.integrate();

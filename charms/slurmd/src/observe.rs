@@ -16,7 +16,7 @@ use slurm_ops::journal::Cause;
 use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::NodeNotes;
 
-pub use machine::now;
+pub use machine::{now, occupant};
 pub use read::{Memory, observe};
 
 /// What is, at one moment.
@@ -124,6 +124,8 @@ pub struct Machine {
     pub refused: Option<Refused>,
     /// What the next start of slurmd will use.
     pub written: Option<Launch>,
+    /// The node of another unit on this machine, whose slurmd it is.
+    pub occupant: Option<NodeName>,
     pub daemon: Daemon,
     /// Another start of the daemon has another one.
     pub invocation: String,

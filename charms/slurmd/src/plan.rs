@@ -98,6 +98,10 @@ fn join(seen: &Observed, controller: &Controller) -> (Vec<Step>, Next) {
     if seen.machine.version.is_none() {
         return (Vec::new(), awaited_packages(seen));
     }
+    // One slurmd for each machine: whoever has it keeps it, and its jobs.
+    if seen.machine.occupant.is_some() {
+        return (Vec::new(), Next::Settled);
+    }
     let Offer::Data(data) = &controller.offer else { return (Vec::new(), awaited(seen, controller)) };
     for stage in [retreat, prepare, run, change, settle] {
         let steps = stage(seen, data);

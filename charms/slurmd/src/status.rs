@@ -14,6 +14,9 @@ use slurm_ops::source::Source;
 
 /// Says how this unit is.
 pub fn status(seen: &Observed) -> Status {
+    if let Some(other) = seen.machine.occupant.as_ref().filter(|_| !seen.leaving) {
+        return Status::blocked(format!("this machine is node {other} already: put {} on another one", seen.unit));
+    }
     if seen.leaving {
         // Never blocked: Juju 4 drops a leaving unit that is.
         return Status::maintenance("leaving");

@@ -60,6 +60,7 @@ pub(super) fn observe(
         proven: files::read_text(machine, names::PROVEN_CONFIG_FILE)?.and_then(node).unwrap_or_default(),
         refused: files::read_text(machine, names::REFUSED_CONFIG_FILE)?.and_then(refused),
         written: slurmd::read_options(machine)?.map(launch),
+        occupant: occupant(ctx, machine, node_name)?,
         // systemd has an opinion about units that do not exist, too.
         kill_mode: if unit.exists() { unit.kill_mode } else { String::new() },
         invocation: unit.invocation,
@@ -83,6 +84,16 @@ pub(super) fn skew(machine: &slurm_ops::Machine) -> Option<i64> {
     let theirs = i64::try_from(scontrol::controller_clock(machine)?).ok()?;
     let ours = i64::try_from(now()).ok()?;
     Some(ours - theirs).filter(|skew| skew.abs() > TOLERANCE)
+}
+
+/// Returns the node that this machine is already, if the unit it belongs to is still here.
+pub fn occupant(ctx: &Context, machine: &slurm_ops::Machine, own: &NodeName) -> Result<Option<NodeName>, FileError> {
+    let other = slurmd::read_options(machine)?.map(|options| launch(options).node_name).filter(|name| name != own);
+    // A node is called like its unit, and so is the directory of the unit's agent, which goes with it.
+    let agents = ctx.charm_dir.ancestors().nth(2);
+    let is_here =
+        |name: &NodeName| agents.is_some_and(|agents| machine.path(agents.join(format!("unit-{name}"))).exists());
+    Ok(other.filter(is_here))
 }
 
 /// A file that holds no keys is as good as none: it will be replaced.

@@ -58,6 +58,7 @@ impl Observed {
                 proven: Node::new(),
                 refused: None,
                 written: None,
+                occupant: None,
                 daemon: Daemon::Stopped,
                 invocation: String::new(),
                 registration: Registration::Unreachable,
