@@ -24,6 +24,19 @@ const SETTLED: &str = "settled";
 const IN_MACHINE: &str = "/var/tmp/bench_tool";
 const DIRECTORY: &str = "/var/tmp/bench";
 
+/// What the figures do not show by themselves.
+const ABOUT_CHANGES: &str = "
+Processes are those that a dispatch starts, itself not counted. A settled one spends nearly all its time waiting for them: its own processor time is the smallest part, \
+and what is left to save are looks that it has to take.
+
+Of what a changed partition starts, seven are hook tools: who leads, the options, the relations, what the application says and what it was told, \
+the status, the log. Each further application costs three more: its name and the same two bags. Five are `scontrol`: whether slurmctld answers, and \
+with what settings of partitions; the candidate read by Slurm's parser, and with it the settings of nodes; the reconfigure; what that took away of what \
+administrators had set; the saving of the partitions. What was set by hand costs one more for each partition to put it back, and with weights of nodes \
+one more look. A new application costs the look for its secret, the grant and three writes of bags besides. While the charm waits for anything it looks at \
+everything, as in `update-status`.
+";
+
 /// What was found about one kind of dispatch.
 #[derive(Default)]
 struct Figures {
@@ -187,6 +200,7 @@ fn text(figures: &[Figures]) -> Result<String> {
     for one in figures {
         let _ = writeln!(text, "* {}: {}", one.name, one.started.join(", "));
     }
+    text.push_str(ABOUT_CHANGES);
     text.push_str("\n| file | size |\n| --- | --- |\n");
     for charm in ["slurmctld", "slurmd"] {
         let file = layout::charm_file(charm)?;
