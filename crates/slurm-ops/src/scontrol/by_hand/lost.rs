@@ -15,7 +15,7 @@ const fn aspect(shown: &'static [&'static str]) -> Aspect {
     Aspect { shown, also: &[] }
 }
 
-const ASPECTS: [Aspect; 31] = [
+const ASPECTS: [Aspect; 32] = [
     aspect(&["AllocNodes"]),
     aspect(&["AllowAccounts", "DenyAccounts"]),
     aspect(&["AllowGroups"]),
@@ -25,6 +25,8 @@ const ASPECTS: [Aspect; 31] = [
     aspect(&["DefMemPerCPU", "DefMemPerNode"]),
     aspect(&["DefaultTime"]),
     aspect(&["DisableRootJobs"]),
+    // 26.05 has one word for the two after it.
+    Aspect { shown: &["Exclusive"], also: &["ExclusiveTopo", "ExclusiveUser"] },
     aspect(&["ExclusiveTopo"]),
     aspect(&["ExclusiveUser"]),
     aspect(&["GraceTime"]),
@@ -233,6 +235,11 @@ mod tests {
         ] {
             assert_eq!(put_back(&[(from, to)]), [to], "{from}");
         }
+        let newer = |value: &str| memory(&[], &format!("PartitionName=compute Exclusive={value}"));
+        let expected = [["partitionname=compute", "Exclusive=TOPO"]];
+        assert_eq!(updates(&newer("TOPO"), &newer("NO"), CONF, CONF), expected);
+        let chosen = CONF.replace("Nodes=compute", "Nodes=compute ExclusiveUser=YES");
+        assert!(updates(&newer("NO"), &newer("USER"), CONF, &chosen).is_empty());
         for more in ["Alternate=debug", "CpuBind=cores", "TRESBillingWeights=CPU=2.0,Mem=0.25G"] {
             assert_eq!(put_back(&[("State=UP", &format!("State=UP {more}"))]), [more]);
         }
