@@ -36,3 +36,57 @@ def test_a_controller_killed_right_after_a_join_knows_the_node_again_soon(cluste
     eventually(lambda: state(cluster, node), lambda seen: seen == "idle", f"state of {node}", 60)
     cluster.await_message(unit, "^active: idle, partition compute$", 40)
     assert cluster.srun(f"--nodelist={node}").strip()
+
+
+def test_a_second_slurmd_unit_on_a_machine_touches_nothing(cluster):
+    """There is one slurmd on a machine, and it is somebody's already."""
+    before = cluster.daemon("compute/0"), cluster.files("compute/0")
+    cluster.deploy_compute("second", to=cluster.machine_of("compute/0"))
+    cluster.juju.integrate("slurmctld", "second")
+    cluster.await_message("second/0", "^blocked: this machine is node compute-0 already", 60)
+    said = cluster.refuse("second/0", "node-config", parameters="Weight=5")
+    assert "compute-0" in said, said
+    cluster.fire("compute/0")
+    cluster.fire("second/0")
+    assert (cluster.daemon("compute/0"), cluster.files("compute/0")) == before
+    assert cluster.message("compute/0") == "active: idle, partition compute"
+    cluster.juju.cli("remove-application", "second", "--force", "--no-prompt", "--no-wait")
+    eventually(lambda: cluster.juju.status().apps, lambda apps: "second" not in apps, "applications", 60)
+    assert cluster.srun().strip()
+
+
+def test_a_slurmd_that_is_told_to_go_by_somebody_comes_back(cluster):
+    job = cluster.start_job("compute-0")
+    before = cluster.daemon("compute/0")
+    cluster.root("compute/0", "systemctl", "kill", "--kill-whom=main", "--signal=TERM", "slurmd")
+    running = "ActiveState=active"
+    eventually(lambda: cluster.daemon("compute/0"), lambda seen: running in seen and seen != before, "slurmd", 30)
+    cluster.assert_unharmed(job)
+    cluster.cancel(job)
+
+
+def test_a_slurmd_that_waits_for_its_key_is_told_within_seconds_and_comes_back(cluster):
+    """It does not fail, it waits; and nobody calls."""
+    job = cluster.start_job("compute-0")
+    cluster.shell("compute/0", "rm /etc/slurm/slurm.jwks; systemctl kill --kill-whom=main --signal=KILL slurmd")
+    eventually(lambda: state(cluster, "compute-0"), lambda seen: seen == "mixed", "state of compute-0", 90)
+    cluster.await_message("compute/0", "^active: mixed, partition compute$", 60)
+    assert cluster.root("compute/0", "stat", "--format=%a %U", "/etc/slurm/slurm.jwks").split() == ["600", "root"]
+    cluster.assert_unharmed(job)
+    cluster.cancel(job)
+
+
+@pytest.mark.slow
+def test_a_slurmd_that_waits_for_a_controller_without_power_is_left_alone(cluster):
+    job = cluster.start_job("compute-0")
+    cluster.await_saved(job)
+    machine = cluster.machine_of("slurmctld/0")
+    cluster.local("machine", "poweroff", machine)
+    cluster.fire("compute/0")
+    cluster.root("compute/0", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmd")
+    time.sleep(25)  # Two looks of the charm's timer.
+    cluster.local("machine", "poweron", machine)
+    eventually(lambda: state(cluster, "compute-0"), lambda seen: seen == "mixed", "state of compute-0", 120)
+    cluster.assert_unharmed(job)
+    cluster.cancel(job)
+    cluster.await_message("compute/0", "^active: idle, partition compute$", 90)

@@ -58,7 +58,8 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         }
         Step::WriteAuthKey => {
             let key = memory.offered_key.as_ref().expect("invariant: the key was read before it is to be written");
-            keys::ensure_auth_keys(machine, key, names::KEY_OWNER)?;
+            let shared = machine.path(names::SLURM_CONF).exists();
+            keys::ensure_auth_keys(machine, key, if shared { names::SLURM_USER } else { names::KEY_OWNER })?;
         }
         Step::WriteOptions(launch) => {
             slurmd::ensure_options(machine, &options(launch))?;

@@ -4,6 +4,7 @@ mod actions;
 mod archives;
 mod crashes;
 mod hostile;
+mod machine;
 
 use crate::Slurmd;
 use crate::names;

@@ -45,8 +45,11 @@ pub const ALARM: &str = "slurmd-charm-failed.service";
 /// Where slurmd listens.
 pub const PORT: u16 = 6818;
 
-/// Who may read the authentication key on this machine.
+/// Who may read the authentication key on this machine, and where a controller runs beside slurmd.
 pub const KEY_OWNER: &str = "root";
+pub const SLURM_USER: &str = "slurm";
+/// A controller has one of its own; compute nodes fetch theirs.
+pub const SLURM_CONF: &str = "/etc/slurm/slurm.conf";
 pub const OPTIONS_FILE: &str = "/etc/default/slurmd";
 
 /// What this charm has to remember on the machine, beyond a refresh and a reboot.

@@ -130,7 +130,8 @@ pub struct Machine {
     /// Another start of the daemon has another one.
     pub invocation: String,
     pub registration: Registration,
-    /// systemd watches a slurmd that is stuck beside its successor. Looked for only if the controllers do not know the node.
+    /// systemd watches a slurmd that is stuck beside its successor, or in the middle of making one. Looked for only if the controllers do not
+    /// know the node, or nobody answers.
     pub stuck: bool,
     /// The registration that is being replaced, if one is.
     pub change: Option<Change>,

@@ -33,7 +33,7 @@ OnFailure=slurmd-charm-failed.service
 
 [Service]
 KillMode=process
-Restart=on-failure
+Restart=always
 RestartSec=2
 TimeoutStartSec=infinity
 ";
@@ -51,7 +51,8 @@ pub fn plan(seen: &Observed) -> Plan<Step> {
         }
     };
     // A hook that happens to come in between knows nothing of what the timer waits for. Only a unit that leaves takes it along.
-    let next = if seen.waking && !seen.woken && !seen.leaving { Next::LookAgain } else { next };
+    let stays = !seen.leaving && seen.machine.occupant.is_none();
+    let next = if seen.waking && !seen.woken && stays { Next::LookAgain } else { next };
     Plan::keeping_timer(steps, next, seen.waking, Step::StartWaking, Step::StopWaking)
 }
 
@@ -188,6 +189,15 @@ fn run(seen: &Observed, data: &ControllerData) -> Vec<Step> {
         }
         Daemon::Starting { with } | Daemon::Running { with }
             if !seen.tried.restart && spares_jobs(seen) && is_lost(seen, with.as_ref(), data) =>
+        {
+            vec![Step::RestartDaemon]
+        }
+        // It answers nobody, and asks nobody: in the middle of a reconfigure it got stuck.
+        Daemon::Running { .. }
+            if seen.machine.registration == Registration::Unreachable
+                && seen.machine.stuck
+                && !(seen.tried.start || seen.tried.restart)
+                && spares_jobs(seen) =>
         {
             vec![Step::RestartDaemon]
         }

@@ -165,6 +165,9 @@ fn shown(seen: &Observed) -> ActionResults {
     match (status::pending(seen), plan::described(seen)) {
         (Some(pending), Some(described)) => results.with("pending", pending).with("wanted", described.render()),
         (None, _) if registered => results.with("pending", ""),
+        _ if seen.machine.registration == Registration::Unreachable => {
+            results.with("pending", "slurmctld does not answer")
+        }
         _ => results.with("pending", "the node is not registered"),
     }
 }

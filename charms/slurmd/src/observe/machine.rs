@@ -64,7 +64,13 @@ pub(super) fn observe(
         // systemd has an opinion about units that do not exist, too.
         kill_mode: if unit.exists() { unit.kill_mode } else { String::new() },
         invocation: unit.invocation,
-        stuck: registration == Registration::Absent && slurmd::remnants::processes(machine, names::SERVICE).len() > 1,
+        stuck: match (&daemon, &registration) {
+            (_, Registration::Absent) => slurmd::remnants::processes(machine, names::SERVICE).len() > 1,
+            (Daemon::Running { .. }, Registration::Unreachable) => {
+                slurmd::remnants::has_old(machine, names::SERVICE, unit.main_pid)
+            }
+            _ => false,
+        },
         daemon,
         registration,
         change: files::read_text(machine, names::CHANGE_FILE)?.as_deref().and_then(Change::parse),
@@ -94,6 +100,11 @@ pub fn occupant(ctx: &Context, machine: &slurm_ops::Machine, own: &NodeName) -> 
     let is_here =
         |name: &NodeName| agents.is_some_and(|agents| machine.path(agents.join(format!("unit-{name}"))).exists());
     Ok(other.filter(is_here))
+}
+
+/// A key that others can read, or that Slurm would not take because of whose it is, has to be written anew.
+pub(super) fn key_is_private(machine: &slurm_ops::Machine) -> Result<bool, FileError> {
+    Ok(keys::are_private(machine, names::KEY_OWNER)? || keys::are_private(machine, names::SLURM_USER)?)
 }
 
 /// A file that holds no keys is as good as none: it will be replaced.

@@ -124,7 +124,8 @@ fn key(
     let parts = content.get(names::SECRET_KEY_ID).zip(content.get(names::SECRET_KEY));
     let offered = parts.and_then(|(id, key)| AuthKey::new(id, key).ok());
     let Some(offered) = offered.map(KeySet::of) else { return Ok(Key::Malformed) };
-    let same_as_on_disk = machine::keys_on_disk(machine)?.as_ref() == Some(&offered);
+    let same_as_on_disk =
+        machine::keys_on_disk(machine)?.as_ref() == Some(&offered) && machine::key_is_private(machine)?;
     memory.offered_key = Some(offered);
     Ok(Key::Offered { same_as_on_disk })
 }

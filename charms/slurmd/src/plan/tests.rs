@@ -175,6 +175,16 @@ fn a_slurmd_stuck_beside_its_successor_is_restarted_because_it_hears_no_reload()
 }
 
 #[test]
+fn a_slurmd_stuck_in_a_reconfigure_is_restarted_and_one_whose_controller_is_away_is_not() {
+    let mut seen = Observed::joined().with_registration(Registration::Unreachable);
+    check(seen.clone(), &["look again soon"]);
+    seen.machine.stuck = true;
+    assert_eq!(steps(&seen), ["restart slurmd"]);
+    seen.machine.kill_mode = "control-group".to_owned();
+    assert_eq!(steps(&seen), ["look again soon"], "not at the price of jobs");
+}
+
+#[test]
 fn a_node_that_a_crash_forgets_before_it_is_saved_is_back_with_the_next_look() {
     let seen = Observed::fresh().offered().settled();
     assert!(seen.waking, "the timer outlives the hook that joined");

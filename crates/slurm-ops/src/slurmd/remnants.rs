@@ -19,9 +19,53 @@ pub fn processes(machine: &Machine, unit: &str) -> Vec<u32> {
     found
 }
 
-/// Kills what is left of slurmd in a unit, but for the process to be spared, and returns which those were. The jobs of the node go on.
+/// Tells whether a slurmd of the unit has been there for a while beside the one that systemd watches. slurmd itself starts others for
+/// moments only, and these become something else.
+pub fn has_old(machine: &Machine, unit: &str, watched: Option<u32>) -> bool {
+    let age = |pid: &u32| Process::read(machine, *pid).and_then(|process| process.age(machine));
+    let others = processes(machine, unit).into_iter().filter(|pid| Some(*pid) != watched);
+    others.filter_map(|pid| age(&pid)).any(|age| age > OLD)
+}
+
+/// A process that is as old as this is not one for a moment.
+const OLD: Duration = Duration::from_secs(20);
+
+/// What the kernel tells about a process.
+struct Process {
+    parent: u32,
+    /// In ticks since the boot.
+    started: u64,
+}
+
+impl Process {
+    fn read(machine: &Machine, pid: u32) -> Option<Self> {
+        let text = fs::read_to_string(machine.path(format!("/proc/{pid}/stat"))).ok()?;
+        // The name of the program is in brackets and may hold anything; numbers follow the last one.
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        Some(Self { parent: fields.get(1)?.parse().ok()?, started: fields.get(19)?.parse().ok()? })
+    }
+
+    fn age(&self, machine: &Machine) -> Option<Duration> {
+        /// Linux counts so for programs on every machine that Slurm runs on.
+        const TICKS_PER_SECOND: u64 = 100;
+        let text = fs::read_to_string(machine.path("/proc/uptime")).ok()?;
+        let uptime: u64 = text.split(['.', ' ']).next()?.parse().ok()?;
+        Some(Duration::from_secs(uptime.saturating_sub(self.started / TICKS_PER_SECOND)))
+    }
+}
+
+/// Says whether one process is another, or was started by it or by what that started.
+fn descends(machine: &Machine, pid: u32, from: u32) -> bool {
+    const GENERATIONS: usize = 16;
+    let parent = |pid: &u32| Process::read(machine, *pid).map(|process| process.parent);
+    std::iter::successors(Some(pid), parent).take(GENERATIONS).any(|ancestor| ancestor == from)
+}
+
+/// Kills what is left of slurmd in a unit, and returns which those were. The process to be spared is spared with all that it started: a slurmd
+/// that fetches its configuration has a child do it, and waits for that child for ever. The jobs of the node go on.
 pub fn end(machine: &Machine, unit: &str, spared: Option<u32>) -> Result<Vec<u32>, CommandError> {
-    let found: Vec<u32> = processes(machine, unit).into_iter().filter(|pid| Some(*pid) != spared).collect();
+    let is_spared = |pid: u32| spared.is_some_and(|spared| descends(machine, pid, spared));
+    let found: Vec<u32> = processes(machine, unit).into_iter().filter(|pid| !is_spared(*pid)).collect();
     if !found.is_empty() {
         // One that has ended meanwhile is no failure, and the next look tells whether any is left.
         machine.command("kill").arg("-KILL").args(found.iter().map(u32::to_string)).output()?;
@@ -92,6 +136,38 @@ mod tests {
         fs::create_dir_all(&directory).unwrap();
         symlink(program, directory.join("exe")).unwrap();
         fs::write(directory.join("cgroup"), format!("1:name=systemd:/x\n0::{cgroup}\n")).unwrap();
+    }
+
+    /// Says who started a process, and when, in seconds since the boot.
+    fn started(root: &std::path::Path, pid: u32, parent: u32, at: u64) {
+        let fields = format!("S {parent} 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 {} 0 0", at * 100);
+        fs::write(root.join(format!("proc/{pid}/stat")), format!("{pid} (a) b) {fields}\n")).unwrap();
+    }
+
+    #[test]
+    fn a_slurmd_that_fetches_its_configuration_keeps_its_child() {
+        let root = tempfile::tempdir().unwrap();
+        for (pid, parent) in [(20, 1), (21, 20), (22, 21), (30, 1)] {
+            process(root.path(), pid, "/usr/sbin/slurmd", "/system.slice/slurmd.service");
+            started(root.path(), pid, parent, 10);
+        }
+        let machine = Machine::at(root.path());
+        let spared = |pid: u32| descends(&machine, pid, 20);
+        assert!(spared(20) && spared(21) && spared(22) && !spared(30));
+    }
+
+    #[test]
+    fn only_what_has_been_there_for_a_while_is_old() {
+        let root = tempfile::tempdir().unwrap();
+        for (pid, at) in [(20, 10), (21, 95)] {
+            process(root.path(), pid, "/usr/sbin/slurmd", "/system.slice/slurmd.service");
+            started(root.path(), pid, 1, at);
+        }
+        fs::write(root.path().join("proc/uptime"), "100.27 300.00\n").unwrap();
+        let machine = Machine::at(root.path());
+        assert!(!has_old(&machine, "slurmd.service", Some(20)), "the other one is young");
+        assert!(has_old(&machine, "slurmd.service", Some(21)));
+        assert!(has_old(&machine, "slurmd.service", None));
     }
 
     #[test]
