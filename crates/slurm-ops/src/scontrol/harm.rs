@@ -90,9 +90,8 @@ fn hasty(before: &SlurmConf, after: &SlurmConf) -> Option<String> {
         seconds => seconds,
     };
     let now = seconds(after);
-    (now < LEAST_TIMEOUT && now < seconds(before)).then(|| {
-        format!("{KEY}={now}: nodes that are well would be set down and their jobs lost: at least {LEAST_TIMEOUT}, or 0 for never")
-    })
+    (now < LEAST_TIMEOUT && now < seconds(before))
+        .then(|| format!("{KEY}={now}: at least {LEAST_TIMEOUT}, or 0 for never: healthy nodes would be set down"))
 }
 
 fn forgotten_nodes(machine: &Machine, before: &SlurmConf, after: &SlurmConf) -> Result<Option<String>, ScontrolError> {
@@ -101,8 +100,7 @@ fn forgotten_nodes(machine: &Machine, before: &SlurmConf, after: &SlurmConf) -> 
         return Ok(None);
     };
     let nodes = lines(&show_nodes(machine))?.filter(|line| line.starts_with("NodeName=")).count() as u64;
-    Ok((room < nodes)
-        .then(|| format!("{KEY}={room}: slurmctld has {nodes} nodes, and would forget those beyond, with their jobs")))
+    Ok((room < nodes).then(|| format!("{KEY}={room}: at least {nodes}, or slurmctld forgets nodes and their jobs")))
 }
 
 fn forgotten_jobs(machine: &Machine, before: &SlurmConf, after: &SlurmConf) -> Result<Option<String>, ScontrolError> {
@@ -116,9 +114,7 @@ fn forgotten_jobs(machine: &Machine, before: &SlurmConf, after: &SlurmConf) -> R
     let jobs = lines(&squeue)?.filter(|line| !line.trim().is_empty()).count() as u64;
     // More may come before slurmctld has read the file.
     let needed = jobs + (jobs / 10).max(10);
-    Ok((room < needed).then(|| {
-        format!("{key}: slurmctld has {jobs} jobs, and would forget all that have no room: {needed} at least")
-    }))
+    Ok((room < needed).then(|| format!("{key}: at least {needed}, or slurmctld forgets jobs (it has {jobs})")))
 }
 
 /// Returns for how many jobs a configuration has room, and what says so.
@@ -129,7 +125,7 @@ fn room_for_jobs(conf: &SlurmConf) -> (String, u64) {
     match (count, count.unwrap_or(MAX_JOB_COUNT)) {
         (_, room) if numbers < room => (format!("MaxJobId={last}"), numbers),
         (Some(_), room) => (format!("MaxJobCount={room}"), room),
-        (None, room) => (format!("MaxJobCount={room}, which is the default"), room),
+        (None, room) => (format!("MaxJobCount={room}, the default"), room),
     }
 }
 
