@@ -6,7 +6,7 @@ use crate::observe::{Controller, Daemon, Key, Observed, Occupancy, Offer, Record
 use crate::plan::{self, Phase};
 use charm::Status;
 use charm::tools::Unreadable;
-use slurm_conf::Node;
+use slurm_conf::{Node, PartitionName};
 use slurm_interface::ControllerData;
 use slurm_ops::journal::Cause;
 use slurm_ops::packages::Obstacle;
@@ -20,6 +20,12 @@ pub fn status(seen: &Observed) -> Status {
     if seen.leaving {
         // Never blocked: Juju 4 drops a leaving unit that is.
         return Status::maintenance("leaving");
+    }
+    let app = seen.unit.app();
+    if app.as_str().parse::<PartitionName>().is_err() {
+        return Status::blocked(format!(
+            "Slurm reserves the name {app}, so no partition can have it: deploy under another"
+        ));
     }
     let mut conditions: Vec<Status> = seen
         .options
@@ -398,6 +404,14 @@ mod tests {
         seen.machine.unfit = Some(old);
         seen.machine.daemon = Daemon::Running { with: None };
         let expected = "blocked: slurmd 23.11.4 is too old, 24.11 is needed, and it runs: stop slurmd, then set option slurm-source";
+        assert_eq!(shown(&seen), expected);
+    }
+
+    #[test]
+    fn an_application_whose_name_slurm_keeps_for_itself_is_told_so() {
+        let mut seen = Observed::fresh();
+        seen.unit = "all/0".parse().unwrap();
+        let expected = "blocked: Slurm reserves the name all, so no partition can have it: deploy under another";
         assert_eq!(shown(&seen), expected);
     }
 

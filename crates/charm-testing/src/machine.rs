@@ -42,6 +42,8 @@ struct State {
     next_pid: u32,
     slurm: Slurm,
     archive: Archive,
+    /// Programs that are there no more.
+    lost: Vec<String>,
     /// How many programs start before one fails.
     until_failure: Option<usize>,
 }
@@ -122,6 +124,11 @@ impl FakeMachine {
     /// Has `apt-get` and `apt-mark` fail with these words, or work again.
     pub fn apt_complains(&self, words: Option<&str>) {
         self.programs.state().archive.complaint = words.map(str::to_owned);
+    }
+
+    /// Takes a program away, as half an upgrade or a bad disk would.
+    pub fn lose_program(&self, program: &str) {
+        self.programs.state().lost.push(program.to_owned());
     }
 
     /// Cuts the machine off from every controller, or reconnects it.
@@ -230,6 +237,9 @@ impl CommandRunner for Programs {
                 return Some(fails(1, "made to fail: Unable to contact slurm controller (connect failure)\n"));
             }
             left => state.until_failure = left.map(|left| left - 1),
+        }
+        if state.lost.iter().any(|lost| lost == program) {
+            return None;
         }
         let effect = !only_looks(program, &words);
         if effect {

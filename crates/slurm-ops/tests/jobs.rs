@@ -221,3 +221,18 @@ fn nodes_are_set_to_a_state_with_and_without_a_reason() {
         ]
     );
 }
+
+#[test]
+fn a_job_whose_socket_outlived_its_process_is_not_here() {
+    let sandbox = Sandbox::new();
+    sandbox.answer("scontrol", r#"{"jobs": [{"job_id": 39}, {"job_id": 40}]}"#, "", 0);
+    let listed = || scontrol::local_jobs(&sandbox.machine(), &node("compute-0"));
+    assert_eq!(listed(), LocalJobs::Known(vec![39, 40]), "without a table of processes there is no telling");
+    sandbox.file("/proc/1/cmdline", "/sbin/init\0");
+    assert_eq!(listed(), LocalJobs::Known(vec![]));
+    sandbox.file("/proc/50/cmdline", "slurmstepd: [40.batch]\0\0");
+    assert_eq!(listed(), LocalJobs::Known(vec![40]));
+    // One that has just been started does not say yet whose it is.
+    sandbox.file("/proc/51/cmdline", "/usr/sbin/slurmstepd\0");
+    assert_eq!(listed(), LocalJobs::Known(vec![39, 40]));
+}

@@ -107,7 +107,7 @@ fn check(charm: &Slurmd, seen: &Observed, request: &Request) -> Result<Result<No
     };
     wish.merge(&asked);
     let Some(detected) = &seen.machine.detected else {
-        return invalid("slurmd is not installed yet, so nobody can judge it".to_owned());
+        return invalid("slurmd is not installed yet, or does not say what this machine has".to_owned());
     };
     let memory = |node: &Node| node.get("RealMemory").and_then(|memory| memory.parse::<u64>().ok());
     if let (Some(asked), Some(there)) = (memory(&asked), memory(detected))

@@ -1,6 +1,7 @@
 //! Machines that others have a hand in.
 
 use super::Node;
+use crate::names;
 use charm_testing::Hook;
 use std::os::unix::fs::PermissionsExt;
 
@@ -11,4 +12,16 @@ fn a_key_that_others_can_read_is_theirs_no_longer_after_any_hook() {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
     node.hook(&Hook::named("update-status"));
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_slurmd_whose_program_is_gone_is_told_and_no_hook_fails() {
+    let (node, _) = Node::joined();
+    node.machine.crash(names::SERVICE);
+    node.machine.lose_program("slurmd");
+    node.hook(&Hook::named(names::EVENT_DAEMON_FAILED));
+    assert!(node.shown().starts_with("blocked: slurmd fails"), "{}", node.shown());
+    let options = node.machine.read(names::OPTIONS_FILE).unwrap();
+    assert!(options.contains("CPUs=2"), "{options}");
+    node.hook(&Hook::named("update-status"));
 }

@@ -37,7 +37,11 @@ pub(super) fn observe(
         && note.as_ref().is_some_and(|note| note.invocation == unit.invocation);
     let detected = match (&note, version) {
         (Some(note), _) if detection_saved => Some(note.found.clone()),
-        (_, Some(_)) => Some(detected(machine, memory)?),
+        (note, Some(_)) => detected(machine, memory).unwrap_or_else(|error| {
+            // A slurmd that cannot even do this tells why when it is started. What the machine had may still be known.
+            tracing::warn!("could not find out what this machine has: {error}");
+            note.as_ref().map(|note| note.found.clone())
+        }),
         (_, None) => None,
     };
     let (cause, complaint) = trouble(machine, &daemon, &registration, silence.as_deref());
@@ -223,9 +227,9 @@ impl Detection {
 }
 
 /// Has slurmd look what is in this machine, once in a dispatch.
-fn detected(machine: &slurm_ops::Machine, memory: &mut Memory) -> Result<Node, Error> {
+fn detected(machine: &slurm_ops::Machine, memory: &mut Memory) -> Result<Option<Node>, Error> {
     if let Some(node) = &memory.detected {
-        return Ok(node.clone());
+        return Ok(Some(node.clone()));
     }
     let mut node = slurmd::machine_info(machine)?;
     // slurmd names the cards it finds by itself; one that does not is told.
@@ -233,7 +237,8 @@ fn detected(machine: &slurm_ops::Machine, memory: &mut Memory) -> Result<Node, E
     if node.get("Gres").is_none() && !cards.is_empty() {
         node.set("Gres", &cards.join(",")).expect("invariant: names of cards are plain words");
     }
-    Ok(memory.detected.insert(node).clone())
+    memory.detected = Some(node.clone());
+    Ok(Some(node))
 }
 
 /// Finds out why slurmd is of no use. Costs a process, so it is asked only where something is wrong.

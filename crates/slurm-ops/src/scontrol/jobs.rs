@@ -8,6 +8,8 @@ use crate::command::Command;
 use crate::machine::Machine;
 use serde::Deserialize;
 use slurm_conf::{HostList, NodeName, PartitionName};
+use std::collections::BTreeSet;
+use std::fs;
 
 /// What slurmctld knows about a job.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -133,6 +135,9 @@ fn squeue(machine: &Machine) -> Command {
 
 /// Asks this machine for the jobs of the node that runs here, without asking slurmctld.
 ///
+/// Slurm looks for sockets, and that of a slurmstepd which went with a power cut stays for ten minutes. So what is listed counts only as long
+/// as it has a process.
+///
 /// The node's name is needed: without it Slurm takes the host's name, and where the two differ it finds nothing and says so
 /// as if there were no jobs.
 pub fn local_jobs(machine: &Machine, node: &NodeName) -> LocalJobs {
@@ -154,7 +159,31 @@ pub fn local_jobs(machine: &Machine, node: &NodeName) -> LocalJobs {
         return LocalJobs::Unknown { why: refusal(&command, &output).to_string() };
     }
     match serde_json::from_str::<Answer>(&output.stdout) {
-        Ok(answer) => LocalJobs::Known(answer.jobs.into_iter().map(|job| job.job_id).collect()),
+        Ok(answer) => {
+            let live = if answer.jobs.is_empty() { None } else { live_jobs(machine) };
+            let is_live = |job: &u64| live.as_ref().is_none_or(|live| live.contains(job));
+            LocalJobs::Known(answer.jobs.into_iter().map(|job| job.job_id).filter(is_live).collect())
+        }
         Err(error) => LocalJobs::Unknown { why: command.unreadable(error).to_string() },
     }
+}
+
+/// Returns the jobs that have a process of Slurm on this machine, `slurmstepd: [39.batch]`. `None`: it cannot be told, because there is no
+/// table of processes, or one of them does not say yet whose it is.
+fn live_jobs(machine: &Machine) -> Option<BTreeSet<u64>> {
+    let table = machine.path("/proc");
+    if !table.join("1").exists() {
+        return None;
+    }
+    let mut jobs = BTreeSet::new();
+    for entry in fs::read_dir(table).ok()?.flatten() {
+        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words);
+        let Some(rest) = words.rsplit_once('/').map_or(&*words, |(_, name)| name).strip_prefix("slurmstepd") else {
+            continue;
+        };
+        let job = rest.strip_prefix(": [").and_then(|rest| rest.split_once('.')).and_then(|(job, _)| job.parse().ok());
+        jobs.insert(job?);
+    }
+    Some(jobs)
 }
