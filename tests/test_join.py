@@ -38,9 +38,11 @@ def test_a_controller_killed_right_after_a_join_knows_the_node_again_soon(cluste
     assert cluster.srun(f"--nodelist={node}").strip()
 
 
+@pytest.mark.slow
 def test_a_second_slurmd_unit_on_a_machine_touches_nothing(cluster):
     """There is one slurmd on a machine, and it is somebody's already."""
-    before = cluster.daemon("compute/0"), cluster.files("compute/0")
+    job = cluster.start_job("compute-0")
+    before = cluster.files("compute/0")
     cluster.deploy_compute("second", to=cluster.machine_of("compute/0"))
     cluster.juju.integrate("slurmctld", "second")
     cluster.await_message("second/0", "^blocked: this machine is node compute-0 already", 60)
@@ -48,8 +50,10 @@ def test_a_second_slurmd_unit_on_a_machine_touches_nothing(cluster):
     assert "compute-0" in said, said
     cluster.fire("compute/0")
     cluster.fire("second/0")
-    assert (cluster.daemon("compute/0"), cluster.files("compute/0")) == before
-    assert cluster.message("compute/0") == "active: idle, partition compute"
+    assert cluster.files("compute/0") == before
+    assert cluster.message("compute/0") == "active: mixed, partition compute"
+    cluster.assert_unharmed(job)
+    cluster.cancel(job)
     cluster.juju.cli("remove-application", "second", "--force", "--no-prompt", "--no-wait")
     eventually(lambda: cluster.juju.status().apps, lambda apps: "second" not in apps, "applications", 60)
     assert cluster.srun().strip()
@@ -86,7 +90,7 @@ def test_a_slurmd_that_waits_for_a_controller_without_power_is_left_alone(cluste
     cluster.root("compute/0", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmd")
     time.sleep(25)  # Two looks of the charm's timer.
     cluster.local("machine", "poweron", machine)
-    eventually(lambda: state(cluster, "compute-0"), lambda seen: seen == "mixed", "state of compute-0", 120)
+    cluster.await_message("compute/0", "^active: mixed, partition compute$", 120)
     cluster.assert_unharmed(job)
     cluster.cancel(job)
     cluster.await_message("compute/0", "^active: idle, partition compute$", 90)
