@@ -8,7 +8,7 @@ use crate::configuration::{Change, Files, Refusals, Refused, Suspect};
 use crate::error::Error;
 use crate::names;
 use crate::observe::Memory;
-use slurm_conf::PartitionName;
+use slurm_conf::{Overlaid, PartitionName};
 use slurm_ops::Machine;
 use slurm_ops::files::{self, Access};
 use slurm_ops::scontrol::{self, Candidate, Reconfigure};
@@ -53,10 +53,12 @@ pub(super) fn offer(
     }
 }
 
-/// Says whether what runs now would suffer from a slurm.conf that slurmctld would take.
+/// Says whether what runs now would suffer from a slurm.conf that slurmctld would take. The first file is compared with itself without
+/// the operator's parameters: what the charm chose has to do.
 fn harm(machine: &Machine, new: &str) -> Result<Candidate, Error> {
     let accepted = files::read_text(machine, format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?;
-    Ok(scontrol::harm(machine, accepted.as_deref(), new))
+    let old = accepted.or_else(|| Overlaid::parse(new).ok().map(|read| read.below.render()));
+    Ok(scontrol::harm(machine, old.as_deref().unwrap_or_default(), new))
 }
 
 /// Where the candidate was is of no interest; the words around it name key and value.

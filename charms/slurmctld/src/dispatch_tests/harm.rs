@@ -70,3 +70,36 @@ fn an_option_that_jobs_depend_on_by_now_is_not_taken_back() {
     let status = cluster.status();
     assert!(status.contains("MaxJobCount=10000, the default: at least 11002, "), "{status}");
 }
+
+#[test]
+fn a_new_cluster_comes_up_whatever_the_option_says() {
+    for (option, value, plugin, told) in [
+        ("process-tracking", "cgroup", "task_cgroup", "active: primary - UP"),
+        (
+            "slurm-conf-parameters",
+            "MpiDefault=bogus",
+            "mpi_bogus",
+            "blocked: option slurm-conf-parameters refused: MpiDefault: there is no plugin mpi/bogus on this machine",
+        ),
+        (
+            "slurm-conf-parameters",
+            "SlurmdTimeout=1\nMaxJobCount=5000",
+            "none",
+            "blocked: option slurm-conf-parameters refused: SlurmdTimeout=1: at least 10, or 0 for never: healthy nodes would be set down",
+        ),
+        ("slurm-conf-parameters", "MaxNodeCount=100\nMaxJobCount=5000", "none", "active: primary - UP"),
+    ] {
+        let cluster = Cluster::new();
+        cluster.option(option, json!(value));
+        cluster.hook(&Hook::named("install"));
+        let path = format!("/usr/lib/x86_64-linux-gnu/slurm-wlm/{plugin}.so");
+        let _ = std::fs::remove_file(cluster.machine.machine().path(path));
+        let peer = cluster.model.peer(&cluster.app).unwrap();
+        cluster.hook(&Hook::created(&peer, &cluster.app));
+        for name in ["leader-elected", "config-changed", "start", "update-status"] {
+            cluster.hook(&Hook::named(name));
+        }
+        assert!(cluster.machine.is_running("slurmctld.service"));
+        assert_eq!(cluster.status(), told);
+    }
+}

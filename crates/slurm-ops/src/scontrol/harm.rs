@@ -28,18 +28,15 @@ const PLUGINS: [(&str, &str); 5] = [
     ("TaskPlugin", "task"),
 ];
 
-/// Says whether a running cluster is safe with `new` in place of `old`. No `old`: nothing runs yet that could be lost.
+/// Says whether a running cluster is safe with `new` in place of `old`.
 ///
 /// Only what gets worse counts, and slurmctld is asked only if it matters.
-pub fn harm(machine: &Machine, old: Option<&str>, new: &str) -> Candidate {
+pub fn harm(machine: &Machine, old: &str, new: &str) -> Candidate {
     let read = |text: &str| SlurmConf::parse(text).ok();
     // What cannot be read is the parser's matter.
-    let (Some(before), Some(after)) = (read(old.unwrap_or_default()), read(new)) else { return Candidate::Readable };
+    let (Some(before), Some(after)) = (read(old), read(new)) else { return Candidate::Readable };
     if let Some(reason) = missing_plugin(machine, &before, &after) {
         return Candidate::Refused { reason };
-    }
-    if old.is_none() {
-        return Candidate::Readable;
     }
     if let Some(reason) = hasty(&before, &after) {
         return Candidate::Refused { reason };
