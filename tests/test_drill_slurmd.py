@@ -1,0 +1,124 @@
+"""What went wrong on compute nodes when somebody tried: keys damaged, programs gone, power cut, machines shared, arrays cut in two.
+
+Each of these once lost a job, a setting or the truth in the status.
+"""
+import json
+import re
+
+import jubilant
+import pytest
+
+from cluster import eventually, slow
+
+UNITS = 2
+UP = r"^active: (idle|mixed|allocated), partition compute"
+
+
+@pytest.fixture
+def job(cluster):
+    """A job on compute-0 that has to be there, never restarted, when the test has ended."""
+    job = cluster.start_job("compute-0")
+    cluster.await_saved(job)
+    yield job
+    cluster.assert_unharmed(job)
+    cluster.cancel(job)
+    cluster.await_state("compute-0", "IDLE")
+
+
+def kill(cluster, unit):
+    cluster.root(unit, "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmd")
+
+
+def runs(cluster, unit):
+    try:
+        return cluster.root(unit, "systemctl", "is-active", "slurmd").strip()
+    except jubilant.CLIError as error:
+        return error.stdout.strip()
+
+
+def test_a_destroyed_task_of_an_array_takes_no_other_with_it(cluster):
+    """The task that started last has the number of the whole array."""
+    array = cluster.submit("sleep 600", "--array=0-1", "--exclusive")
+    on_nodes = lambda: dict(line.split() for line in cluster.on(cluster.controller, "squeue", "--noheader", "--states=RUNNING", "--format=%A %N").splitlines())
+    tasks = eventually(on_nodes, lambda seen: len(seen) == 2, "running tasks", 30)
+    node = tasks.pop(array)
+    answer = cluster.act(re.sub(r"-(\d+)$", r"/\1", node), "destroy-jobs")
+    assert answer["destroyed"] == "1", answer
+    (other,) = tasks
+    cluster.assert_unharmed(other)
+    cluster.cancel(other)
+
+
+@pytest.mark.parametrize("parameters", ["Port =7000", *map(slow, ("State = DOWN", "NodeAddr = 10.9.9.9", "Weight=3 Reason =x"))])
+def test_an_owned_key_is_refused_however_it_is_written(cluster, parameters):
+    before = cluster.root("compute/0", "cat", "/etc/default/slurmd")
+    assert re.search(r"Port|State|NodeAddr|Reason", cluster.refuse("compute/0", "node-config", parameters=parameters))
+    assert cluster.root("compute/0", "cat", "/etc/default/slurmd") == before
+    assert cluster.act("compute/0", "node-config")["user-supplied-node-parameters"] == ""
+
+
+@pytest.mark.parametrize("damage", ["chmod 644 {}", slow("echo garbage >{}")])
+def test_a_damaged_key_is_mended_and_slurmd_comes_back_by_itself(cluster, job, damage):
+    """slurmd neither starts nor fails then: its unit waits, and so would everybody."""
+    key = "/etc/slurm/slurm.jwks"
+    cluster.shell("compute/0", damage.format(key))
+    kill(cluster, "compute/0")
+    eventually(lambda: runs(cluster, "compute/0"), lambda seen: seen == "active", "slurmd", 90)
+    assert cluster.root("compute/0", "stat", "--format=%a %U", key).split() == ["600", "root"]
+    cluster.await_message("compute/0", UP)
+
+
+@pytest.mark.slow
+def test_a_slurmd_without_its_program_is_in_the_status_and_comes_back_with_it(cluster, job):
+    program = cluster.on("compute/0", "readlink", "--canonicalize", "/usr/sbin/slurmd").strip()
+    cluster.root("compute/0", "mv", program, f"{program}.away")
+    try:
+        kill(cluster, "compute/0")
+        cluster.await_message("compute/0", "^blocked: .*slurmd", seconds=40)
+        cluster.fire("compute/0")
+    finally:
+        cluster.root("compute/0", "mv", f"{program}.away", program)
+    cluster.await_message("compute/0", UP, seconds=120)
+
+
+@pytest.mark.slow
+def test_slurmd_lives_on_the_controllers_machine_too(cluster):
+    cluster.deploy_compute("head", to=cluster.machine_of(cluster.controller))
+    cluster.juju.integrate("head", "slurmctld")
+    cluster.settle(head=1, slurmctld=1)
+    access = lambda: cluster.root(cluster.controller, "stat", "--format=%a %U %Y", "/etc/slurm/slurm.jwks")
+    before = access()
+    for unit in ("head/0", cluster.controller) * 2:
+        cluster.fire(unit)
+    assert access() == before, "two charms quarrel about one key"
+    cluster.root(cluster.controller, "systemctl", "restart", "slurmctld")
+    cluster.root("head/0", "systemctl", "restart", "slurmd")
+    assert cluster.srun(partition="head").split() == [cluster.machines()[cluster.machine_of("head/0")]]
+
+
+@pytest.mark.slow
+def test_many_units_at_once_change_nothing_on_the_controller(cluster, job):
+    cluster.quiet()
+    before = cluster.controller_state()
+    cluster.juju.add_unit("compute", num_units=6)
+    cluster.settle(compute=8, timeout=300)
+    assert cluster.controller_state() == before
+    states = json.loads(cluster.on(cluster.controller, "scontrol", "show", "nodes", "--json=v0.0.42"))["nodes"]
+    assert sum(node["name"].startswith("compute-") for node in states) == 8
+
+
+@pytest.mark.slow
+def test_a_job_that_died_with_its_machine_is_not_waited_for(cluster):
+    """Its socket outlives it for ten minutes, and Slurm takes that for a job."""
+    job = cluster.start_job("compute-1")
+    cluster.await_saved(job)
+    machine = cluster.machine_of("compute/1")
+    cluster.local("machine", "poweroff", machine)
+    cluster.local("machine", "poweron", machine)
+    eventually(lambda: runs(cluster, "compute/1"), lambda seen: seen == "active", "slurmd", 60)
+    cluster.quiet()
+    cluster.cancel(job)
+    assert cluster.act("compute/1", "destroy-jobs", dry_run=True)["jobs"] == ""
+    answer = cluster.juju.run("compute/1", "drain", {"reason": "looks for jobs", "wait": True}, wait=60)
+    assert answer.results["status"] == "drained"
+    cluster.act("compute/1", "resume")
