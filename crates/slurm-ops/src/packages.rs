@@ -92,18 +92,29 @@ fn usable(package: &str, version: &str) -> Result<SlurmVersion, Obstacle> {
 
 /// Tells whether a plugin of Slurm is on the machine, wherever its packages put theirs. Starts no process.
 pub fn has_plugin(machine: &Machine, file: &str) -> bool {
-    let below = |directory: &str| {
-        let entries = fs::read_dir(machine.path(directory)).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<_>>()
-    };
     // Debian has a directory for each architecture, and `slurm` is what Slurm itself calls its own.
-    let libraries =
-        below("/usr/lib").into_iter().map(|name| format!("/usr/lib/{name}")).filter(|path| path.contains("-linux-"));
-    ["/usr/lib".to_owned(), "/usr/lib64".to_owned()]
+    let libraries = names_in(machine, "/usr/lib").filter(|name| name.contains("-linux-"));
+    let usual = ["/usr/lib".to_owned(), "/usr/lib64".to_owned()]
         .into_iter()
-        .chain(libraries)
+        .chain(libraries.map(|name| format!("/usr/lib/{name}")))
         .flat_map(|library| [format!("{library}/slurm-wlm/{file}"), format!("{library}/slurm/{file}")])
-        .any(|path| machine.path(path).exists())
+        .any(|path| machine.path(path).exists());
+    usual || is_packaged(machine, file)
+}
+
+/// Looks through what dpkg knows of packages of Slurm, for those that a site has made for another directory.
+fn is_packaged(machine: &Machine, file: &str) -> bool {
+    const LISTS: &str = "/var/lib/dpkg/info";
+    let lists = names_in(machine, LISTS).filter(|name| name.starts_with("slurm") && name.ends_with(".list"));
+    let named = |path: &&str| path.rsplit('/').next() == Some(file);
+    lists
+        .filter_map(|name| fs::read_to_string(machine.path(format!("{LISTS}/{name}"))).ok())
+        .any(|list| list.lines().filter(named).any(|path| machine.path(path).exists()))
+}
+
+fn names_in(machine: &Machine, directory: &str) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(machine.path(directory)).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
 /// Reads from dpkg's own records which of `names` are completely installed. Starts no process.

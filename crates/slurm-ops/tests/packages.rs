@@ -150,7 +150,15 @@ fn a_slurm_without_its_plugin_is_told_whatever_its_packages_are() {
     let inventory = packages::inventory(&sandbox.machine(), &SLURMD).unwrap();
     assert_eq!((inventory.version, inventory.unfit), (None, Some(Obstacle::Lacking { plugin: "auth_slurm.so" })));
     assert_eq!(ensure(&sandbox, ""), Err(Obstacle::Lacking { plugin: "auth_slurm.so" }));
-    sandbox.file("/usr/lib/slurm/auth_slurm.so", "");
+    for place in ["/usr/lib/slurm/auth_slurm.so", "/usr/lib64/slurm/auth_slurm.so"] {
+        sandbox.file(place, "");
+        assert_eq!(version(&sandbox).as_deref(), Some("24.11.5"), "{place}");
+        std::fs::remove_file(sandbox.path(place)).unwrap();
+    }
+    // Packages of a site's own making have them where they like.
+    sandbox.file("/var/lib/dpkg/info/slurmd.list", "/opt\n/opt/slurm/plugins/auth_slurm.so\n");
+    assert_eq!(version(&sandbox), None, "it has to be there, too");
+    sandbox.file("/opt/slurm/plugins/auth_slurm.so", "");
     assert_eq!(version(&sandbox).as_deref(), Some("24.11.5"));
 }
 

@@ -20,6 +20,8 @@ pub struct Memory {
     pub offered_key: Option<KeySet>,
     /// What slurmd found in this machine. Looking takes its time.
     pub detected: Option<Node>,
+    /// How the clocks differ, once they have been compared.
+    skew: Option<Option<i64>>,
     /// What the Slurm on this machine thinks of a partition.
     verdict: Option<(Partition, Candidate)>,
 }
@@ -53,7 +55,7 @@ pub fn observe(
         judge(machine, tools, memory, &mut seen)?;
     }
     if seen.waking && matches!(seen.machine.registration, Registration::Present(_)) {
-        seen.machine.skew = machine::skew(machine);
+        seen.machine.skew = *memory.skew.get_or_insert_with(|| machine::skew(machine));
     }
     if plan::depends_on_jobs(&seen) {
         seen.machine.occupancy = Some(machine::occupancy(machine, &seen.node_name));

@@ -128,8 +128,9 @@ const LOCKED: [&str; 4] = [
     "lock was locked by another process",
 ];
 /// What apt says when the network is away, or a mirror in the middle of a change.
-const AWAY: [&str; 10] = [
-    "Temporary failure resolving",
+const AWAY: [&str; 11] = [
+    "Temporary failure",
+    "timed out",
     "Could not resolve",
     "Could not connect",
     "Unable to connect",
@@ -167,6 +168,9 @@ mod tests {
         assert_eq!(of(locked), Obstacle::Passing(expected.to_owned()));
         let away = "E: Failed to fetch http://x.example/InRelease  Temporary failure resolving 'x.example'\n";
         assert!(of(away).is_passing());
+        assert!(
+            of("urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>\n").is_passing()
+        );
         for lasting in [
             "E: Failed to fetch http://x.example/Packages  404  Not Found\n",
             "E: Failed to fetch file:/srv/x/Packages  File not found - /srv/x/Packages (2: No such file or directory)\n",
