@@ -20,6 +20,9 @@ const RHYTHM: Rhythm = Rhythm { first: &Wake::FIRST, repeat: Wake::REPEAT, limit
 
 /// Makes the change that `step` describes.
 pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memory, step: &Step) -> Result<(), Error> {
+    if let Step::StartDaemon | Step::RestartDaemon | Step::ReloadDaemon = step {
+        memory.silence = None;
+    }
     let tried = &mut memory.tried;
     match step {
         Step::InstallPackages(source) => {

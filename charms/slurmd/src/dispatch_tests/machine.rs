@@ -15,6 +15,18 @@ fn a_key_that_others_can_read_is_theirs_no_longer_after_any_hook() {
 }
 
 #[test]
+fn controllers_that_do_not_answer_are_asked_once_in_a_hook() {
+    let (node, _) = Node::joined();
+    node.machine.controllers_answer(false);
+    node.hook(&Hook::named("update-status"));
+    let asked = |calls: Vec<String>| calls.iter().filter(|call| call.starts_with("scontrol show node")).count();
+    assert_eq!(asked(node.machine.take_calls()), 1);
+    node.machine.controllers_answer(true);
+    node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert_eq!(node.shown(), "active: idle, partition compute");
+}
+
+#[test]
 fn a_slurmd_whose_program_is_gone_is_told_and_no_hook_fails() {
     let (node, _) = Node::joined();
     node.machine.crash(names::SERVICE);

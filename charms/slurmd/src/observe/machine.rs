@@ -28,18 +28,22 @@ pub(super) fn observe(
     let unit = systemd::state(machine, names::SERVICE)?;
     let daemon = daemon(machine, &unit)?;
     // Without a running slurmd no command of Slurm works on this machine.
-    let (registration, silence) = match daemon {
-        Daemon::Running { .. } => registration(scontrol::node(machine, node_name)),
+    let (registration, silence) = match (&daemon, &memory.silence) {
+        // Whoever does not answer takes half a minute for it, and will not a moment later.
+        (Daemon::Running { .. }, Some(silence)) => (Registration::Unreachable, Some(silence.clone())),
+        (Daemon::Running { .. }, None) => registration(scontrol::node(machine, node_name)),
         _ => (Registration::Unreachable, None),
     };
+    memory.silence.clone_from(&silence);
     let note = Detection::read(machine)?;
-    let detection_saved = matches!(daemon, Daemon::Running { .. })
+    let mut detection_saved = matches!(daemon, Daemon::Running { .. })
         && note.as_ref().is_some_and(|note| note.invocation == unit.invocation);
     let detected = match (&note, version) {
         (Some(note), _) if detection_saved => Some(note.found.clone()),
         (note, Some(_)) => detected(machine, memory).unwrap_or_else(|error| {
-            // A slurmd that cannot even do this tells why when it is started. What the machine had may still be known.
+            // A slurmd that cannot even do this tells why when it is started. What the machine had may still be known, and is not new.
             tracing::warn!("could not find out what this machine has: {error}");
+            detection_saved = true;
             note.as_ref().map(|note| note.found.clone())
         }),
         (_, None) => None,

@@ -20,6 +20,8 @@ pub struct Memory {
     pub offered_key: Option<KeySet>,
     /// What slurmd found in this machine. Looking takes its time.
     pub detected: Option<Node>,
+    /// Why nobody answered, until this dispatch does something about it.
+    pub silence: Option<String>,
     /// How the clocks differ, once they have been compared.
     skew: Option<Option<i64>>,
     /// What the Slurm on this machine thinks of a partition.
