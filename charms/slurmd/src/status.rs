@@ -230,10 +230,13 @@ impl Record {
 
     /// The state in the words of `sinfo`.
     pub fn state(&self) -> String {
-        match (self.base(), self.has("DRAIN")) {
-            ("IDLE" | "DOWN", true) => "drained".to_owned(),
-            (_, true) => "draining".to_owned(),
-            (base, false) => base.to_ascii_lowercase(),
+        let resting = matches!(self.base(), "IDLE" | "DOWN");
+        match (self.has("DRAIN"), self.has("FAIL")) {
+            (true, _) if resting => "drained".to_owned(),
+            (true, _) => "draining".to_owned(),
+            (false, true) if self.base() == "IDLE" => "fail".to_owned(),
+            (false, true) if !resting => "failing".to_owned(),
+            _ => self.base().to_ascii_lowercase(),
         }
     }
 }
@@ -267,6 +270,8 @@ mod tests {
     fn what_an_administrator_drained_is_active_and_says_why() {
         assert_eq!(shown(&with_record(&["IDLE", "DRAIN"], "disk")), "active: drained, partition compute: disk");
         assert_eq!(shown(&with_record(&["ALLOCATED", "DRAIN"], "disk")), "active: draining, partition compute: disk");
+        assert_eq!(shown(&with_record(&["IDLE", "FAIL"], "disk")), "active: fail, partition compute: disk");
+        assert_eq!(shown(&with_record(&["MIXED", "FAIL"], "disk")), "active: failing, partition compute: disk");
     }
 
     #[test]
