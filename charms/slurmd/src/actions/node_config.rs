@@ -10,10 +10,10 @@ use crate::names;
 use crate::observe::{Observed, Registration};
 use crate::plan::{self, Phase};
 use crate::{options, status};
-use charm::{ActionFailure, ActionResults, Reconciler};
+use charm::{ActionFailure, ActionResults, Reconciler, Wake};
 use slurm_conf::Node;
-use slurm_ops::files;
 use slurm_ops::scontrol::{self, Candidate};
+use slurm_ops::{files, timer};
 
 /// Keys of a node that follow from the unit, or are the state of the node rather than its description.
 const OWNED: [&str; 6] = ["NodeName", "NodeAddr", "NodeHostname", "State", "Reason", "Port"];
@@ -82,6 +82,9 @@ fn take(charm: &mut Slurmd, request: &Request) -> Result<Result<Observed, Refusa
     }
     files::remove(&charm.machine, names::REFUSED_CONFIG_FILE).map_err(ActionFailure::broken)?;
     remember(&charm.machine, names::NODE_CONFIG_FILE, &wish_text(&wish)).map_err(ActionFailure::broken)?;
+    // A timer that has been waiting for something else looks once a minute by now; for this it begins anew.
+    let wake = Wake::new(&charm.ctx.unit, names::EVENT_LOOK_AGAIN);
+    timer::ensure_ended(&charm.machine, &wake.name).map_err(ActionFailure::broken)?;
     charm.look_again()?;
     let seen = charm.observe().map_err(ActionFailure::broken)?;
     Ok(match &seen.machine.refused {

@@ -2,7 +2,8 @@
 
 use super::Node;
 use crate::names;
-use charm_testing::Hook;
+use charm_testing::{FakeJob, Hook};
+use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
@@ -24,6 +25,18 @@ fn controllers_that_do_not_answer_are_asked_once_in_a_hook() {
     node.machine.controllers_answer(true);
     node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
     assert_eq!(node.shown(), "active: idle, partition compute");
+}
+
+#[test]
+fn what_the_operator_asks_for_is_looked_at_often_at_first_whatever_else_was_awaited() {
+    let (node, _) = Node::joined();
+    let job = node.machine.submit(FakeJob::running("compute", "compute-0"));
+    for memory in ["900", "800"] {
+        node.act("node-config", json!({"parameters": format!("RealMemory={memory}")}));
+        let set = node.machine.take_calls().iter().filter(|call| call.starts_with("systemd-run")).count();
+        assert_eq!(set, 1, "{memory}");
+    }
+    node.machine.end_job(job);
 }
 
 #[test]
