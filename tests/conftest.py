@@ -87,6 +87,17 @@ def no_job_is_left(request):
             cluster.on(cluster.controller, "scancel", "--user=ubuntu")
 
 
+@pytest.fixture
+def job(cluster):
+    """A job on compute-0 that has to be there, never restarted, when the test has ended."""
+    job = cluster.start_job("compute-0")
+    cluster.await_saved(job)
+    yield job
+    cluster.assert_unharmed(job)
+    cluster.cancel(job)
+    cluster.await_state("compute-0", "IDLE")
+
+
 def show(juju):
     """Prints what a person would look at first; pytest shows it with the failure."""
     for title, arguments in (("status", ["status"]), ("log", ["debug-log", "--limit", str(LOG_LINES)])):

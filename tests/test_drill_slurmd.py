@@ -14,17 +14,6 @@ UNITS = 2
 UP = r"^active: (idle|mixed|allocated), partition compute"
 
 
-@pytest.fixture
-def job(cluster):
-    """A job on compute-0 that has to be there, never restarted, when the test has ended."""
-    job = cluster.start_job("compute-0")
-    cluster.await_saved(job)
-    yield job
-    cluster.assert_unharmed(job)
-    cluster.cancel(job)
-    cluster.await_state("compute-0", "IDLE")
-
-
 def kill(cluster, unit):
     cluster.root(unit, "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmd")
 

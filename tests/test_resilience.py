@@ -9,17 +9,6 @@ from cluster import eventually, slow
 UNITS = 2
 
 
-@pytest.fixture
-def job(cluster):
-    """A job on compute-0 that has to be there, never restarted, when the test has ended."""
-    job = cluster.start_job("compute-0")
-    cluster.await_saved(job)
-    yield job
-    cluster.assert_unharmed(job)
-    cluster.cancel(job)
-    cluster.await_state("compute-0", "IDLE")
-
-
 def back(cluster, unit):
     """The daemon runs again, and the cluster takes jobs."""
     service = "slurmctld" if unit.startswith("slurmctld/") else "slurmd"
