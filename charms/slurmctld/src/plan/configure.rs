@@ -3,9 +3,9 @@
 //! All changes are tried together, with one reconfigure. If that is refused they are tried one by one, so that what is wrong costs
 //! nothing but itself; what was refused for itself is left out until it is changed.
 
-use super::compose::{first_partition, ground, is_damaged, is_sound, suspect, suspects, wanted, with_only};
+use super::compose::{first_partition, ground, is_damaged, is_sound, refusal, suspect, suspects, wanted, with_only};
 use super::{Step, identity, options};
-use crate::configuration::{Change, Files, Refusals, Refused};
+use crate::configuration::{Change, Files, Refusals, Refused, Suspect};
 use crate::observe::{Daemon, Observed};
 
 /// What is said about a file that was cut short.
@@ -95,8 +95,12 @@ fn offer(seen: &Observed, unproven: bool) -> Option<Step> {
         return Some(restore(seen, refused.clone()));
     }
     let suspects = suspects(seen, &wanted);
+    // What was blamed and is wanted all the same is all there is: a new cluster that this Slurm does not take. The status says so.
+    let blame = |suspect: &Suspect| {
+        refusal(seen, &suspect.change).is_none().then(|| Step::Blame(suspect.clone(), refused.reason.clone()))
+    };
     if let [only] = suspects.as_slice() {
-        return Some(Step::Blame(only.clone(), refused.reason.clone()));
+        return blame(only);
     }
     let single = suspects.iter().map(|suspect| (suspect, with_only(seen, &suspect.change)));
     let next = single.into_iter().find(|(_, files)| *files != ground && *files != wanted);
@@ -107,7 +111,7 @@ fn offer(seen: &Observed, unproven: bool) -> Option<Step> {
     })
     .or_else(|| {
         // Not to be told apart: the first one stands for all.
-        suspects.first().map(|suspect| Step::Blame(suspect.clone(), refused.reason.clone()))
+        suspects.first().and_then(blame)
     })
 }
 

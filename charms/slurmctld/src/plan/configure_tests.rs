@@ -90,6 +90,13 @@ fn what_was_refused_is_tried_again_by_whoever_took_it_back_and_asks_again() {
 }
 
 #[test]
+fn a_new_cluster_that_this_slurm_does_not_take_is_told_and_not_tried_for_ever() {
+    let seen = Observed::fresh().settled_where(|_, parser| parser.then_some("unrecognized key: TreeWidth"));
+    assert_eq!(refused(&seen), [(Change::File, "unrecognized key: TreeWidth".to_owned())]);
+    assert_eq!(seen.machine.live.slurm, None);
+}
+
+#[test]
 fn a_file_that_silences_slurmctld_and_is_wanted_no_more_need_not_be_proven() {
     let whole = Observed::serving();
     let mut seen = whole.clone();
