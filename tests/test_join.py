@@ -93,4 +93,6 @@ def test_a_slurmd_that_waits_for_a_controller_without_power_is_left_alone(cluste
     cluster.await_message("compute/0", "^active: mixed, partition compute$", 120)
     cluster.assert_unharmed(job)
     cluster.cancel(job)
-    cluster.await_message("compute/0", "^active: idle, partition compute$", 90)
+    cluster.await_state("compute-0", "IDLE")
+    cluster.fire("compute/0")
+    cluster.await_message("compute/0", "^active: idle, partition compute$")
