@@ -1,4 +1,5 @@
-//! Makes one change. Nothing is decided here: what a step says is done, and what comes of it is seen at the next look.
+//! Makes one change. What a step says is done, and what comes of it is seen at the next look. A change that running jobs would pay for is
+//! held back where it would be made, because only then slurmctld is asked; that it was is a fact for the next plan.
 
 mod by_hand;
 mod configuration;

@@ -3,7 +3,7 @@
 use crate::change::Change;
 use crate::error::Error;
 use crate::names;
-use crate::observe::{self, Launch, Memory};
+use crate::observe::{Launch, Memory};
 use crate::plan::Step;
 use charm::tools::Port;
 use charm::{Context, Status, Tools, Wake};
@@ -13,7 +13,7 @@ use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::{NodeLookup, ScontrolError};
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_ops::timer::Rhythm;
-use slurm_ops::{Machine, files, keys, needrestart, packages, scontrol, slurmd, systemd, timer};
+use slurm_ops::{Machine, clock, files, keys, needrestart, packages, scontrol, slurmd, systemd, timer};
 use std::time::Duration;
 
 const RHYTHM: Rhythm = Rhythm { first: &Wake::FIRST, repeat: Wake::REPEAT, limit: Wake::PATIENCE };
@@ -129,7 +129,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
                 remember(machine, names::WEIGHT_FILE, &format!("{weight}\n"))?;
             }
             if let Step::MarkJoined | Step::RestoreNode(_) = step {
-                let note = format!("{}\n", observe::now());
+                let note = format!("{}\n", clock::now());
                 files::replace(machine, names::MARKED_FILE, note.as_bytes(), &Access::own(0o644))?;
             }
             if let Err(error) = tell_slurm(machine, &node_name(ctx), memory, step) {

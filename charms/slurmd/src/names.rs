@@ -24,7 +24,7 @@ pub const ACTION_SHOW_NODE: &str = "show-node";
 
 /// The event that this charm's own timer sends.
 pub const EVENT_LOOK_AGAIN: &str = "look-again";
-/// The event that systemd sends when slurmd has failed for good. It is told apart from the timer: it must not start slurmd, which
+/// The event that systemd sends whenever slurmd fails. It is told apart from the timer: it must not start slurmd, which
 /// would fail, which would send it again.
 pub const EVENT_DAEMON_FAILED: &str = "daemon-failed";
 
@@ -40,7 +40,7 @@ pub const SERVICE: &str = "slurmd.service";
 /// The name of our drop-in for that unit, without its suffix, and of our file for needrestart.
 pub const DROP_IN: &str = "10-charm";
 pub const NEEDRESTART: &str = "slurmd-charm";
-/// The unit that calls the charm when slurmd has failed for good.
+/// The unit that calls the charm whenever slurmd fails.
 pub const ALARM: &str = "slurmd-charm-failed.service";
 /// Where slurmd listens.
 pub const PORT: u16 = 6818;

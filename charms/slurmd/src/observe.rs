@@ -16,7 +16,7 @@ use slurm_ops::journal::Cause;
 use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::NodeNotes;
 
-pub use machine::{now, occupant};
+pub use machine::occupant;
 pub use read::{Memory, observe};
 
 /// What is, at one moment.
@@ -26,7 +26,7 @@ pub struct Observed {
     pub node_name: NodeName,
     /// This unit, or its application, is being removed.
     pub leaving: bool,
-    /// This dispatch was called because slurmd has failed for good.
+    /// This dispatch was called because slurmd has failed.
     pub alarmed: bool,
     /// This dispatch was called by the timer.
     pub woken: bool,

@@ -356,7 +356,7 @@ fn awaited(seen: &Observed, controller: &Controller) -> Next {
     }
 }
 
-/// The unit that calls the charm when slurmd has failed for good.
+/// The unit that calls the charm whenever slurmd fails.
 fn alarm(seen: &Observed) -> String {
     let wake = Wake::new(&seen.unit, names::EVENT_DAEMON_FAILED);
     let description = "Tells the slurmd charm that slurmd has failed";

@@ -7,8 +7,9 @@
 //! assert_eq!(Cause::find(said), Some(Cause::Authentication));
 //! ```
 
+use crate::clock;
 use crate::machine::Machine;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// How far back to look. A daemon that fails to start writes a few dozen lines.
 const LINES: u32 = 200;
@@ -149,8 +150,7 @@ pub struct Stranger {
 /// Returns the machine whose messages slurmctld refused last, within the time given. A slurmd that is refused tries again every ten
 /// seconds. `None`: nobody, or nobody could be asked.
 pub fn refused_lately(machine: &Machine, within: Duration) -> Option<Stranger> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    let since = now.saturating_sub(within.as_secs());
+    let since = clock::now().saturating_sub(within.as_secs());
     stranger(&read(machine, "slurmctld.service", &format!("--since=@{since}"))?)
 }
 

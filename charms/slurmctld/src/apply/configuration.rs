@@ -9,10 +9,9 @@ use crate::error::Error;
 use crate::names;
 use crate::observe::Memory;
 use slurm_conf::{Overlaid, PartitionName};
-use slurm_ops::Machine;
 use slurm_ops::files::{self, Access};
 use slurm_ops::scontrol::{self, Candidate, Reconfigure};
-use std::time::{SystemTime, UNIX_EPOCH};
+use slurm_ops::{Machine, clock};
 
 /// Puts a configuration in place if Slurm's parser can read it; else notes why not.
 pub(super) fn offer(
@@ -73,8 +72,7 @@ pub(super) fn restore(machine: &Machine, refused: &Refused, suspects: &[Suspect]
     // Noted first: a hook that dies here finds the note and goes on.
     note(machine, |refusals| {
         if suspects.iter().any(|suspect| suspect.change == Change::File) {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-            refusals.taken_back = Some((now, refused.reason.clone()));
+            refusals.taken_back = Some((clock::now(), refused.reason.clone()));
         }
         refusals.note(refused.clone(), suspects);
     })?;

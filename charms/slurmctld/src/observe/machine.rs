@@ -11,8 +11,8 @@ use slurm_ops::files::FileError;
 use slurm_ops::mounts::Mount;
 use slurm_ops::packages::Inventory;
 use slurm_ops::systemd::UnitState;
-use slurm_ops::{files, hostname, journal, keys, mounts, needrestart, packages, scontrol, sentinel, systemd};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use slurm_ops::{clock, files, hostname, journal, keys, mounts, needrestart, packages, scontrol, sentinel, systemd};
+use std::time::{Duration, SystemTime};
 
 /// A slurmd that is refused tries again every ten seconds.
 const LATELY: Duration = Duration::from_secs(60);
@@ -43,6 +43,8 @@ pub(super) fn observe(
     let read_by_systemd = |text: Option<String>| text.filter(|_| !unit.needs_daemon_reload);
     let Inventory { version, unfit, held } = packages::inventory(machine, &names::PACKAGES)?;
     let (store, state) = state_directory(machine)?;
+    let refusals = refusals(machine)?;
+    let taken_back = refusals.taken_back.clone().filter(|(at, _)| clock::now() < at + TOLD).map(|(_, why)| why);
     let look = || if brief { None } else { journal::refused_lately(machine, LATELY) };
     let stranger = memory.stranger.get_or_insert_with(look).clone();
     Ok(Machine {
@@ -63,12 +65,12 @@ pub(super) fn observe(
         failure_service: systemd::read_unit_file(machine, names::FAILURE_SERVICE)?,
         live,
         accepted,
-        refusals: refusals(machine)?,
+        refusals,
         unresolved: machine.path(names::BY_HAND).exists(),
         daemon,
         partitions_saved: partitions_saved(machine),
         stranger,
-        taken_back: refusals(machine)?.taken_back.filter(|(at, _)| now() < at + TOLD).map(|(_, why)| why),
+        taken_back,
         suffix: suffix(memory)?,
         host,
     })
@@ -77,10 +79,6 @@ pub(super) fn observe(
 fn read_files(machine: &slurm_ops::Machine, suffix: &str) -> Result<Files, Error> {
     let [slurm, cgroup, gres] = Files::PATHS.map(|path| files::read_text(machine, format!("{path}{suffix}")));
     Ok(Files { slurm: slurm?, cgroup: cgroup?, gres: gres? })
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 /// A key file with something else in it is as good as none: the key comes back from its secret.

@@ -14,8 +14,7 @@ use slurm_ops::packages::Inventory;
 use slurm_ops::scontrol::{LocalJobs, NodeLookup};
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_ops::systemd::UnitState;
-use slurm_ops::{files, hardware, keys, needrestart, packages, scontrol, slurmd, systemd};
-use std::time::{SystemTime, UNIX_EPOCH};
+use slurm_ops::{clock, files, hardware, keys, needrestart, packages, scontrol, slurmd, systemd};
 
 /// Reads everything but what only some plans depend on.
 pub(super) fn observe(
@@ -96,7 +95,7 @@ pub(super) fn skew(machine: &slurm_ops::Machine) -> Option<i64> {
     /// What is said between machines is good for a minute.
     const TOLERANCE: i64 = 30;
     let theirs = i64::try_from(scontrol::controller_clock(machine)?).ok()?;
-    let ours = i64::try_from(now()).ok()?;
+    let ours = i64::try_from(clock::now()).ok()?;
     Some(ours - theirs).filter(|skew| skew.abs() > TOLERANCE)
 }
 
@@ -134,12 +133,7 @@ fn marked_recently(machine: &slurm_ops::Machine) -> Result<bool, FileError> {
     const SAVED_AFTER: u64 = 12;
     let marked = files::read_text(machine, names::MARKED_FILE)?.and_then(|note| note.trim().parse::<u64>().ok());
     // A clock that was set back must not keep the timer for ever.
-    Ok(marked.is_some_and(|marked| (marked..marked.saturating_add(SAVED_AFTER)).contains(&now())))
-}
-
-/// Returns the time in seconds since 1970.
-pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+    Ok(marked.is_some_and(|marked| (marked..marked.saturating_add(SAVED_AFTER)).contains(&clock::now())))
 }
 
 /// Returns what the operator asked for. A file that cannot be read is no reason to fail: the node goes on as it is.

@@ -2,11 +2,12 @@
 
 use super::by_hand::{nodes, show_nodes};
 use super::{NodeSettings, could_not_ask, scontrol};
+use crate::clock;
 use crate::journal::{self, Verdict, complaint};
 use crate::machine::Machine;
 use crate::mounts;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// The user that slurmctld runs as.
 const SLURM_USER: &str = "slurm";
@@ -69,7 +70,7 @@ pub fn reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Reco
     if let Err(why) = can_reconfigure(machine, state_directory) {
         return Reconfigure::Unknown { why };
     }
-    let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let began = clock::now();
     let output = match scontrol(machine).arg("reconfigure").deadline(RECONFIGURE_DEADLINE).output() {
         Ok(output) => output,
         Err(error) => return Reconfigure::Unknown { why: error.to_string() },
