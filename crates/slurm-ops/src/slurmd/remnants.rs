@@ -61,11 +61,16 @@ fn descends(machine: &Machine, pid: u32, from: u32) -> bool {
     std::iter::successors(Some(pid), parent).take(GENERATIONS).any(|ancestor| ancestor == from)
 }
 
+/// Lists the slurmd processes of a unit without the one to be spared and what that started.
+fn left_behind(machine: &Machine, unit: &str, spared: Option<u32>) -> Vec<u32> {
+    let is_spared = |pid: u32| spared.is_some_and(|spared| descends(machine, pid, spared));
+    processes(machine, unit).into_iter().filter(|pid| !is_spared(*pid)).collect()
+}
+
 /// Kills what is left of slurmd in a unit, and returns which those were. The process to be spared is spared with all that it started: a slurmd
 /// that fetches its configuration has a child do it, and waits for that child for ever. The jobs of the node go on.
 pub fn end(machine: &Machine, unit: &str, spared: Option<u32>) -> Result<Vec<u32>, CommandError> {
-    let is_spared = |pid: u32| spared.is_some_and(|spared| descends(machine, pid, spared));
-    let found: Vec<u32> = processes(machine, unit).into_iter().filter(|pid| !is_spared(*pid)).collect();
+    let found = left_behind(machine, unit, spared);
     if !found.is_empty() {
         // One that has ended meanwhile is no failure, and the next look tells whether any is left.
         machine.command("kill").arg("-KILL").args(found.iter().map(u32::to_string)).output()?;
@@ -152,8 +157,8 @@ mod tests {
             started(root.path(), pid, parent, 10);
         }
         let machine = Machine::at(root.path());
-        let spared = |pid: u32| descends(&machine, pid, 20);
-        assert!(spared(20) && spared(21) && spared(22) && !spared(30));
+        assert_eq!(left_behind(&machine, "slurmd.service", Some(20)), [30]);
+        assert_eq!(left_behind(&machine, "slurmd.service", None), [20, 21, 22, 30]);
     }
 
     #[test]
