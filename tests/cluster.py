@@ -295,6 +295,32 @@ class Cluster:
         eventually(rebooted, bool, f"machine {machine} has booted again", 60)
         self.quiet()
 
+    def reboot_visibly(self, unit):
+        """Reboots the unit's machine so that Slurm sees it, as it would on real iron.
+
+        A container shows the boot time of its host, so slurmd is told to claim a fresh one (`-b`) until slurmctld has heard it.
+        """
+        claim = "/etc/systemd/system/slurmd.service.d/99-boot-time.conf"
+        start = "ExecStart=/usr/sbin/slurmd --systemd -b $SLURMD_OPTIONS"
+        self.shell(unit, f"printf '[Service]\\nExecStart=\\n{start}\\n' >{claim}")
+        # Slurm counts in seconds, by two clocks: only a boot well after the last answer of the node is one, and an answer within the
+        # second of the boot makes the next one look like another boot.
+        time.sleep(2)
+        before = int(time.time())
+
+        def heard():
+            try:
+                return self.node(unit.replace("/", "-"))["boot_time"]["number"] >= before
+            except jubilant.CLIError:
+                return False
+
+        try:
+            self.reboot(unit)
+            eventually(heard, bool, f"slurmctld knows that {unit} has booted", 120)
+            time.sleep(2)
+        finally:
+            self.shell(unit, f"rm {claim} && systemctl daemon-reload")
+
 
 def bag(relation):
     """A relation without what Juju itself changes in it: keys that differ between looks, such as addresses, do not."""

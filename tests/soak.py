@@ -75,13 +75,7 @@ class Soak:
         self.cluster.root(unit, "systemctl", "restart", f"jujud-machine-{self.cluster.machine_of(unit)}")
 
     def a_compute_machine_reboots(self):
-        """A container shows the boot time of its host, and Slurm would wait for jobs that are gone: slurmd is told to claim a fresh one."""
-        unit = self.random.choice(self.nodes())
-        directory = "/etc/systemd/system/slurmd.service.d"
-        start = "ExecStart=/usr/sbin/slurmd --systemd -b $SLURMD_OPTIONS"
-        self.cluster.shell(unit, f"printf '[Service]\\nExecStart=\\n{start}\\n' >{directory}/99-boot-time.conf")
-        self.cluster.reboot(unit)
-        self.cluster.shell(unit, f"rm {directory}/99-boot-time.conf && systemctl daemon-reload")
+        self.cluster.reboot_visibly(self.random.choice(self.nodes()))
 
     def the_controllers_machine_reboots(self):
         time.sleep(SAVED_AFTER)

@@ -102,19 +102,13 @@ def test_the_controllers_machine_reboots(cluster, job):
 
 
 def test_a_compute_machine_reboots_and_the_status_says_what_slurm_thinks_of_it(cluster):
-    """A container shows the boot time of its host, so slurmd is told to claim a fresh one, as it would see it on real iron."""
-    claim = "/etc/systemd/system/slurmd.service.d/99-boot-time.conf"
-    cluster.shell("compute/1", f"printf '[Service]\\nExecStart=\\nExecStart=/usr/sbin/slurmd --systemd -b $SLURMD_OPTIONS\\n' >{claim}")
-    try:
-        cluster.reboot("compute/1")
-        cluster.await_state("compute-1", "DOWN", 90)
-        cluster.await_message("compute/1", "^blocked: down.*rebooted", 90)
-        said = str(cluster.act("slurmctld/0", "explain", node="compute-1"))
-        assert "reboot" in said and "resume" in said, said
-        cluster.act("compute/1", "resume")
-        cluster.await_state("compute-1", "IDLE")
-    finally:
-        cluster.shell("compute/1", f"rm {claim} && systemctl daemon-reload")
+    cluster.reboot_visibly("compute/1")
+    cluster.await_state("compute-1", "DOWN", 90)
+    cluster.await_message("compute/1", "^blocked: down.*rebooted", 90)
+    said = str(cluster.act("slurmctld/0", "explain", node="compute-1"))
+    assert "reboot" in said and "resume" in said, said
+    cluster.act("compute/1", "resume")
+    cluster.await_state("compute-1", "IDLE")
     cluster.await_message("compute/1", "^active: idle", 90)
     cluster.srun("--nodelist=compute-1")
 
