@@ -60,7 +60,7 @@ impl Charm for Slurmd {
     const TIMERS: &'static [&'static str] = &[names::EVENT_LOOK_AGAIN, names::EVENT_DAEMON_FAILED];
 
     fn new(ctx: Context, tools: Tools) -> Self {
-        Self::on(Machine::new(), ctx, tools)
+        Self::on(Machine::new().with_fetched_conf(names::FETCHED_CONF), ctx, tools)
     }
 
     fn act(&mut self, action: &ActionName) -> Result<ActionResults, ActionFailure> {

@@ -50,6 +50,8 @@ pub const KEY_OWNER: &str = "root";
 pub const SLURM_USER: &str = "slurm";
 /// A controller has one of its own; compute nodes fetch theirs.
 pub const SLURM_CONF: &str = "/etc/slurm/slurm.conf";
+/// What slurmd fetched, as long as it runs.
+pub const FETCHED_CONF: &str = "/run/slurm/conf/slurm.conf";
 pub const OPTIONS_FILE: &str = "/etc/default/slurmd";
 
 /// What this charm has to remember on the machine, beyond a refresh and a reboot.

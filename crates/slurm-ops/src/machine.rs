@@ -11,6 +11,7 @@ pub struct Machine {
     root: PathBuf,
     search_path: Option<OsString>,
     runner: Option<Arc<dyn CommandRunner>>,
+    fetched_conf: Option<PathBuf>,
 }
 
 impl Default for Machine {
@@ -22,12 +23,12 @@ impl Default for Machine {
 impl Machine {
     /// Returns the machine that this process runs on.
     pub fn new() -> Self {
-        Self { root: PathBuf::from("/"), search_path: None, runner: None }
+        Self { root: PathBuf::from("/"), search_path: None, runner: None, fetched_conf: None }
     }
 
     /// Returns a machine whose files are below `root`. Programs are still started here.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), search_path: None, runner: None }
+        Self { root: root.into(), search_path: None, runner: None, fetched_conf: None }
     }
 
     /// Looks for programs in these directories, joined by `:`, instead of in `PATH`.
@@ -40,6 +41,18 @@ impl Machine {
     pub fn with_runner(mut self, runner: Arc<dyn CommandRunner>) -> Self {
         self.runner = Some(runner);
         self
+    }
+
+    /// Has Slurm's clients read the configuration that a daemon on this machine fetched, while there is one. By themselves they prefer
+    /// `/etc/slurm/slurm.conf`, and on a machine that was part of another cluster that is another cluster's.
+    pub fn with_fetched_conf(mut self, path: impl Into<PathBuf>) -> Self {
+        self.fetched_conf = Some(path.into());
+        self
+    }
+
+    /// Returns where the configuration is that clients should read, if it is not where they look first.
+    pub(crate) fn fetched_conf(&self) -> Option<PathBuf> {
+        self.fetched_conf.as_ref().map(|path| self.path(path)).filter(|path| path.exists())
     }
 
     /// Returns where an absolute path of the machine really is.

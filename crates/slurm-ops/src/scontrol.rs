@@ -156,7 +156,7 @@ pub fn controller_version(machine: &Machine) -> Result<SlurmVersion, ScontrolErr
 ///
 /// What Slurm's machines say to each other is good for a minute by the clock of whoever hears it.
 pub fn controller_clock(machine: &Machine) -> Option<u64> {
-    let output = machine.command("sdiag").env_remove("SLURM_CONF").deadline(DEADLINE).run().ok()?;
+    let output = client(machine, "sdiag").run().ok()?;
     clock(&output.stdout)
 }
 
@@ -189,8 +189,17 @@ fn ask<T: DeserializeOwned>(command: impl Fn(&'static str) -> Command) -> Result
         .map_err(|error| ScontrolError::Unreachable { why: command.unreadable(error).to_string() })
 }
 
+/// Prepares a client of Slurm. What this process was told about where the configuration is does not count.
+fn client(machine: &Machine, program: &str) -> Command {
+    let command = machine.command(program).env_remove("SLURM_CONF").deadline(DEADLINE);
+    match machine.fetched_conf() {
+        Some(path) => command.env("SLURM_CONF", path),
+        None => command,
+    }
+}
+
 fn scontrol(machine: &Machine) -> Command {
-    machine.command("scontrol").env_remove("SLURM_CONF").deadline(DEADLINE)
+    client(machine, "scontrol")
 }
 
 /// Runs a command that changes something.
@@ -262,5 +271,22 @@ mod tests {
         assert_eq!(clock(text), Some(1_794_850_942));
         assert_eq!(clock("sdiag output at (x)\n"), None);
         assert_eq!(clock(""), None);
+    }
+
+    #[test]
+    fn clients_read_what_the_daemon_fetched_while_there_is_one() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let program = root.path().join("scontrol");
+        std::fs::write(&program, "#!/bin/sh\necho \"${SLURM_CONF-none}\"\n").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:/usr/bin:/bin", root.path().display());
+        let machine = Machine::at(root.path()).with_search_path(path).with_fetched_conf("/run/slurm/conf/slurm.conf");
+        let told = || scontrol(&machine).run().unwrap().stdout.trim().to_owned();
+        assert_eq!(told(), "none");
+        let conf = root.path().join("run/slurm/conf/slurm.conf");
+        std::fs::create_dir_all(conf.parent().unwrap()).unwrap();
+        std::fs::write(&conf, "").unwrap();
+        assert_eq!(told(), conf.display().to_string());
     }
 }

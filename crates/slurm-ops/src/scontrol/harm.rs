@@ -4,7 +4,7 @@
 //! configuration is forgotten, with the jobs on it. Plugins that only clients and slurmd load are missed when the next of them starts.
 
 use super::by_hand::show_nodes;
-use super::{Candidate, DEADLINE, ScontrolError, refusal, unreachable};
+use super::{Candidate, ScontrolError, client, refusal, unreachable};
 use crate::command::Command;
 use crate::machine::Machine;
 use crate::packages;
@@ -107,7 +107,7 @@ fn forgotten_jobs(machine: &Machine, before: &SlurmConf, after: &SlurmConf) -> R
     }
     // Every task of an array counts, and so do jobs that have ended until MinJobAge is over.
     let arguments = ["--noheader", "--all", "--array", "--states=all", "--format=%A"];
-    let squeue = machine.command("squeue").env_remove("SLURM_CONF").deadline(DEADLINE).args(arguments);
+    let squeue = client(machine, "squeue").args(arguments);
     let jobs = lines(&squeue)?.filter(|line| !line.trim().is_empty()).count() as u64;
     // More may come before slurmctld has read the file.
     let needed = jobs + (jobs / 10).max(10);

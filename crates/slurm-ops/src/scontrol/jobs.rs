@@ -3,7 +3,7 @@
 //! A node is empty only if both say so. Neither is proof alone: slurmctld may have forgotten a job that still runs, and a node
 //! keeps naming jobs whose processes were killed.
 
-use super::{DEADLINE, ScontrolError, ask, refusal, run_json, scontrol};
+use super::{ScontrolError, ask, client, refusal, run_json, scontrol};
 use crate::command::Command;
 use crate::machine::Machine;
 use serde::Deserialize;
@@ -112,7 +112,7 @@ pub fn cancel_jobs<'a>(machine: &Machine, jobs: impl IntoIterator<Item = &'a Job
     if handles.is_empty() {
         return Ok(());
     }
-    let scancel = machine.command("scancel").env_remove("SLURM_CONF").deadline(DEADLINE).args(handles);
+    let scancel = client(machine, "scancel").args(handles);
     let output = scancel.output().map_err(|error| super::unreachable(&error))?;
     let ended = |line: &str| line.contains("Invalid job id") || line.contains("already completing or completed");
     if output.success() || output.stderr.lines().filter(|line| !line.trim().is_empty()).all(ended) {
@@ -130,7 +130,7 @@ fn queue(machine: &Machine, filter: &[&str]) -> Result<Vec<JobRecord>, ScontrolE
 }
 
 fn squeue(machine: &Machine) -> Command {
-    machine.command("squeue").env_remove("SLURM_CONF").deadline(DEADLINE)
+    client(machine, "squeue")
 }
 
 /// Asks this machine for the jobs of the node that runs here, without asking slurmctld.

@@ -1,6 +1,6 @@
 //! A small job on one node, to see whether it works.
 
-use super::{Command, Machine};
+use super::{Command, Machine, client};
 use crate::command::CommandError;
 use slurm_conf::{NodeName, PartitionName};
 use std::time::Duration;
@@ -34,9 +34,7 @@ const MEMORY: u64 = 16;
 /// Runs `hostname` on a node and waits for it at most `patience`: also for a place on the node.
 pub fn smoke(machine: &Machine, node: &NodeName, partition: &PartitionName, patience: Duration) -> Smoke {
     let seconds = patience.as_secs().max(1);
-    let command: Command = machine
-        .command("srun")
-        .env_remove("SLURM_CONF")
+    let command: Command = client(machine, "srun")
         .args(["--quiet", "--nodes=1", "--ntasks=1", "--job-name=smoke-test"])
         .arg(format!("--nodelist={node}"))
         .arg(format!("--partition={partition}"))
