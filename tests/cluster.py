@@ -1,6 +1,7 @@
 """The deployed pair, as tests talk about it: units, nodes, jobs, events, files. Through the `juju` command only.
 
-What juju-local alone can do (power, network, losses) is in `local`; whoever calls it is skipped on a real Juju.
+What juju-local alone can do (power, network, losses) is in `local`; whoever calls it is skipped on a real Juju. What a real one needs that
+juju-local does not (machines of its own, a source of Slurm, time) comes from the environment: see `conftest.py`.
 """
 import json
 import os
@@ -25,6 +26,8 @@ LITTLE = "--mem=50"
 # slurmctld saves jobs at least so often, in seconds, while they change.
 SAVED_AFTER = 6
 CONFIGURATION = ("/etc/slurm", "/etc/default", "/etc/systemd/system", "/etc/needrestart", "/etc/apt")
+# Elsewhere machines come from a cloud and packages over a network, and every command takes a second or two.
+PATIENCE = float(os.environ.get("CLUSTER_PATIENCE") or (1 if host.is_juju_local() else 5))
 
 
 class Cluster:
@@ -35,15 +38,37 @@ class Cluster:
     def __init__(self, juju):
         self.juju = juju
         # Before the model exists, so that it can be compared with what is left afterwards.
-        self.traces_before = host.traces()
+        self.traces_before = host.traces() if host.is_juju_local() else set()
 
     # Deploying
 
     def deploy_controller(self, **options):
-        self.juju.deploy(charm_file("slurmctld"), "slurmctld", **options)
+        self.deploy_charm("slurmctld", "slurmctld", 1, **options)
 
     def deploy_compute(self, application="compute", units=1, **options):
-        self.juju.deploy(charm_file("slurmd"), application, num_units=units, **options)
+        self.deploy_charm("slurmd", application, units, **options)
+
+    def deploy_charm(self, charm, application, units, to=None, config=None):
+        source = os.environ.get("CLUSTER_SOURCE")
+        config = ({"slurm-source": source} if source else {}) | (config or {})
+        self.juju.deploy(charm_file(charm), application, num_units=units, to=to or self.place(units), config=config or None)
+
+    def add_unit(self, application, units=1):
+        self.juju.add_unit(application, num_units=units, to=self.place(units))
+
+    def place(self, units):
+        """Machines for so many units, or none where Juju makes them by itself."""
+        return [self.add_machine() for _ in range(units)] if "CLUSTER_ADD_MACHINE" in os.environ else None
+
+    def add_machine(self):
+        """Adds a machine to the model and returns its id."""
+        words = []
+        if command := os.environ.get("CLUSTER_ADD_MACHINE"):
+            words = subprocess.run(shlex.split(command), check=True, capture_output=True, text=True).stdout.split()
+        known = set(self.juju.status().machines)
+        self.juju.cli("add-machine", *words)
+        [machine] = eventually(lambda: set(self.juju.status().machines) - known, bool, "the new machine", 60)
+        return machine
 
     def deploy(self, units=2, **options):
         """The controller and one compute application, integrated at once; settled when it returns."""
@@ -62,11 +87,11 @@ class Cluster:
                 and jubilant.all_agents_idle(status, *counts)
             )
 
-        return self.juju.wait(ready, delay=0.3, successes=2, timeout=timeout)
+        return self.juju.wait(ready, delay=0.3, successes=2, timeout=timeout * PATIENCE)
 
     def quiet(self, seconds=120):
         """Waits until no unit has anything to do, whatever its status is."""
-        self.juju.wait(jubilant.all_agents_idle, delay=0.2, successes=3, timeout=seconds)
+        self.juju.wait(jubilant.all_agents_idle, delay=0.2, successes=3, timeout=seconds * PATIENCE)
 
     # Commands on machines
 
@@ -342,9 +367,9 @@ def slow(*values):
 
 def eventually(read, ready, what, seconds):
     """Reads until the value will do, and returns it; the failure shows the last one."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * PATIENCE
     while not ready(seen := read()):
-        assert time.monotonic() < deadline, f"{what}: still {seen!r} after {seconds} s"
+        assert time.monotonic() < deadline, f"{what}: still {seen!r} after {seconds * PATIENCE:g} s"
         time.sleep(0.3)
     return seen
 

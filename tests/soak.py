@@ -47,7 +47,7 @@ class Soak:
 
     def a_node_joins(self):
         if len(self.nodes()) < MOST_NODES:
-            self.cluster.juju.add_unit("compute")
+            self.cluster.add_unit("compute")
 
     def the_partition_changes(self):
         self.cluster.juju.config("compute", {"partition-config": f"MaxTime={self.random.randrange(60, 1000)}"})

@@ -39,7 +39,7 @@ def controller_config_changed(cluster):
 def unit_added(cluster):
     count = len(cluster.juju.status().get_units("compute"))
     if count < 3:
-        cluster.juju.add_unit("compute")
+        cluster.add_unit("compute")
         eventually(lambda: cluster.message(f"compute/{count}"), lambda seen: seen.startswith("active: idle"), "status", 120)
 
 

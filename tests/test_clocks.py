@@ -102,10 +102,13 @@ def test_a_controller_whose_clock_differs_is_told_on_the_node_before_a_job_fails
 @pytest.mark.slow
 def test_a_controller_whose_name_does_not_resolve_is_named(cluster):
     name = cluster.machines()[cluster.machine_of(CONTROLLER)]
-    cluster.shell(NODE, f"cp /etc/hosts /root/hosts; grep --invert-match {name} /root/hosts >/etc/hosts; systemctl restart --no-block slurmd")
+    # Nor does a name server know it, where there is one.
+    files = "/etc/hosts /etc/nsswitch.conf"
+    forget = f"grep --invert-match {name} /root/hosts >/etc/hosts; sed --in-place 's/^hosts:.*/hosts: files/' /etc/nsswitch.conf"
+    cluster.shell(NODE, f"cp {files} /root; {forget}; systemctl restart --no-block slurmd")
     try:
         message = told(cluster, NODE, "resolve")
         assert name in message, message
     finally:
-        cluster.shell(NODE, "cat /root/hosts >/etc/hosts")
+        cluster.shell(NODE, "cat /root/hosts >/etc/hosts; cat /root/nsswitch.conf >/etc/nsswitch.conf")
     whole(cluster)

@@ -52,7 +52,7 @@ def test_slurmd_runs_from_the_packaged_unit_with_drop_ins_and_no_wrapper(cluster
 def test_adding_three_units_one_by_one_changes_nothing_on_the_controller(cluster):
     before = cluster.controller_state()
     for count in (2, 3, 4):
-        cluster.juju.add_unit("compute")
+        cluster.add_unit("compute")
         cluster.settle(slurmctld=1, compute=count)
         assert cluster.controller_state() == before
     hosts = cluster.hosts(nodes=4)
@@ -106,12 +106,13 @@ def test_the_name_of_the_cluster_does_not_change(cluster):
 
 
 def test_destroying_the_model_leaves_nothing_behind(cluster):
-    identifiers = {re.fullmatch(r"juju-([0-9a-f]{6})-\d+", name).group(1) for name in cluster.machines().values()}
+    names = cluster.machines().values()
     model, cluster.juju.model = cluster.juju.model, None
     cluster.juju.destroy_model(model, destroy_storage=True, force=True)
     with pytest.raises(jubilant.CLIError):
         cluster.juju.cli("status", "--model", model, include_model=False)
     if host.is_juju_local():
+        identifiers = {re.fullmatch(r"juju-([0-9a-f]{6})-\d+", name).group(1) for name in names}
         left = lambda: host.left_over(cluster.traces_before, host.traces(), model, identifiers)
         eventually(left, lambda seen: not seen, f"traces of {model}", 30)
 

@@ -89,7 +89,7 @@ def test_slurmd_lives_on_the_controllers_machine_too(cluster):
 def test_many_units_at_once_change_nothing_on_the_controller(cluster, job):
     cluster.quiet()
     before = cluster.controller_state()
-    cluster.juju.add_unit("compute", num_units=6)
+    cluster.add_unit("compute", units=6)
     cluster.settle(compute=8, timeout=300)
     assert cluster.controller_state() == before
     states = json.loads(cluster.on(cluster.controller, "scontrol", "show", "nodes", "--json=v0.0.42"))["nodes"]

@@ -2,6 +2,7 @@
 
 On a real Juju this runs as well, on machines without cards.
 """
+import jubilant
 import pytest
 
 from cluster import eventually
@@ -23,11 +24,20 @@ done
 """
 
 
+def lay_cards(cluster, machine):
+    try:
+        cluster.shell(machine, CARDS)
+    except jubilant.CLIError as error:
+        if "not permitted" in error.stderr or "denied" in error.stderr:
+            pytest.skip(f"root of this machine may not do everything: {error.stderr.strip()}")
+        raise
+
+
 @pytest.fixture(scope="module")
 def node(cluster):
     """A node whose driver was installed after it had joined: detection runs again when slurmd starts."""
     assert cluster.node("compute-0")["gres"] == ""
-    cluster.shell("compute/0", CARDS)
+    lay_cards(cluster, "compute/0")
     cluster.root("compute/0", "systemctl", "restart", "slurmd")
     cluster.fire("compute/0")
     eventually(lambda: cluster.node("compute-0")["gres"], bool, "Gres of compute-0", 90)
@@ -57,11 +67,11 @@ def test_a_job_without_gets_none(cluster, node):
 
 @pytest.mark.slow
 def test_a_node_that_has_cards_from_the_start_joins_with_them(cluster, node):
-    cluster.juju.add_unit("compute")
+    cluster.add_unit("compute")
     eventually(lambda: cluster.juju.status().machines.get("2"), bool, "machine 2", 60)
     try:
         eventually(lambda: boots(cluster), bool, "machine 2 answers", 60)
-        cluster.shell("2", CARDS)
+        lay_cards(cluster, "2")
     finally:
         cluster.await_message("compute/1", "^active: idle", seconds=180)
     # Whichever came first, the driver or slurmd: what is there counts at the next look.

@@ -21,7 +21,7 @@ def state(cluster, node):
 @pytest.mark.parametrize("seconds", [0.3, 1, 2])
 def test_a_controller_killed_right_after_a_join_knows_the_node_again_soon(cluster, seconds):
     """Another event comes between the join and the crash; nobody calls afterwards."""
-    cluster.juju.cli("add-unit", "compute")
+    cluster.add_unit("compute")
     unit = f"compute/{max(int(name.split('/')[1]) for name in cluster.juju.status().get_units('compute'))}"
     node = unit.replace("/", "-")
     cluster.shell("slurmctld/0", f"until scontrol show node {node} >/dev/null 2>&1; do sleep 0.05; done", seconds=120)

@@ -63,7 +63,7 @@ def test_the_content_of_the_key_secret_is_put_back(cluster):
     uri = key_secret(cluster)
     read = lambda: cluster.juju.cli("show-secret", uri, "--reveal", "--format", "json")
     cluster.fire(cluster.controller)
-    cluster.juju.add_unit("compute")
+    cluster.add_unit("compute")
     newcomer = sorted(cluster.juju.status().get_units("compute"))[-1]
     cluster.await_message(newcomer, "^active: idle, partition compute", SOON)
     assert '"key"' in read() or "key" in read()
@@ -125,7 +125,7 @@ def forget_the_secret(cluster):
     cluster.local("lose", "secret-content")
     count = len(cluster.juju.status().get_units("compute"))
     if count < 2:
-        cluster.juju.add_unit("compute")
+        cluster.add_unit("compute")
     last = sorted(cluster.juju.status().get_units("compute"))[-1]
     eventually(lambda: cluster.unit(last).juju_status.current, lambda seen: seen == "idle", f"agent of {last}", 120)
     cluster.juju.exec("secret-add --owner=unit own=secret", unit=last)

@@ -203,7 +203,7 @@ def in_effect(cluster):
 
 
 def test_a_second_controller_without_network_state_says_why_it_waits(cluster):
-    cluster.juju.add_unit("slurmctld")
+    cluster.add_unit("slurmctld")
     cluster.await_message("slurmctld/1", "^blocked: .*use-network-state", seconds=180)
     # Until the units have met, it knows of no other.
     cluster.quiet()

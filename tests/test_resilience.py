@@ -7,6 +7,8 @@ import pytest
 from cluster import eventually, slow
 
 UNITS = 2
+# A machine of a cloud upgrades itself when it pleases; that is waited for.
+APT_GET = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "--yes", "--quiet", "--option=DPkg::Lock::Timeout=240")
 
 
 def back(cluster, unit):
@@ -65,17 +67,16 @@ def test_upgrades_leave_slurm_alone(cluster, job):
         before = cluster.daemon(unit)
         held = cluster.root(unit, "apt-mark", "showhold").split()
         assert {"slurmd" if unit.startswith("compute") else "slurmctld"} <= set(held), held
-        said = cluster.root(unit, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "--yes", "upgrade", seconds=300)
+        said = cluster.root(unit, *APT_GET, "upgrade", seconds=300)
         assert "slurm" not in " ".join(re.findall(r"^Setting up (\S+)", said, re.MULTILINE)), said
         assert cluster.daemon(unit) == before
-        cluster.root(unit, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "--yes", "full-upgrade", seconds=300)
+        cluster.root(unit, *APT_GET, "full-upgrade", seconds=300)
         assert cluster.daemon(unit) == before
 
 
 def test_needrestart_leaves_slurm_alone(cluster, job):
     for unit in ("compute/0", "slurmctld/0"):
-        install = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "--yes", "--quiet", "install", "needrestart")
-        cluster.root(unit, *install, seconds=300)
+        cluster.root(unit, *APT_GET, "install", "needrestart", seconds=300)
         # A library that every daemon has open is replaced, as an upgrade would do it.
         cluster.shell(unit, "f=$(readlink -f /lib/x86_64-linux-gnu/libc.so.6); cp -p $f $f.new; mv $f.new $f")
         before = cluster.daemon(unit)

@@ -49,10 +49,17 @@ def test_other_events_that_change_nothing_are_as_quiet(cluster):
 
 def test_a_settled_hook_says_so_in_one_line(cluster):
     for unit in cluster.units():
+        before = len(said(cluster, unit))
         cluster.fire(unit)
-        log = cluster.juju.cli("debug-log", "--replay", "--no-tail", "--include", f"unit-{unit.replace('/', '-')}")
-        last = [line for line in log.splitlines() if "juju-log" in line][-1]
-        assert last.endswith(f"{unit} update-status: nothing to do"), last
+        # Agents send their log when they get to it.
+        new = eventually(lambda: said(cluster, unit)[before:], bool, f"log of {unit}", 10)
+        assert len(new) == 1 and new[0].endswith(f"{unit} update-status: nothing to do"), new
+
+
+def said(cluster, unit):
+    """What the charm has logged so far."""
+    log = cluster.juju.cli("debug-log", "--replay", "--no-tail", "--include", f"unit-{unit.replace('/', '-')}")
+    return [line for line in log.splitlines() if ".juju-log " in line]
 
 
 def test_no_timer_and_no_watcher_is_left_running(cluster):
