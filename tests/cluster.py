@@ -325,12 +325,12 @@ class Cluster:
 
         A container shows the boot time of its host, so slurmd is told to claim a fresh one (`-b`) until slurmctld has heard it.
         """
+        # Slurm counts in seconds, by two clocks: only a boot well after the node's last answer is one, which no container takes long enough
+        # for, and an answer within the second of the boot makes the next one look like another boot.
+        seconds = 2
         claim = "/etc/systemd/system/slurmd.service.d/99-boot-time.conf"
-        start = "ExecStart=/usr/sbin/slurmd --systemd -b $SLURMD_OPTIONS"
-        self.shell(unit, f"printf '[Service]\\nExecStart=\\n{start}\\n' >{claim}")
-        # Slurm counts in seconds, by two clocks: only a boot well after the last answer of the node is one, and an answer within the
-        # second of the boot makes the next one look like another boot.
-        time.sleep(2)
+        lines = ["[Service]", f"ExecStartPre=/bin/sleep {seconds}", "ExecStart=", "ExecStart=/usr/sbin/slurmd --systemd -b $SLURMD_OPTIONS"]
+        self.shell(unit, f"printf '%s\\n' {shlex.join(lines)} >{claim}")
         before = int(time.time())
 
         def heard():
@@ -342,7 +342,7 @@ class Cluster:
         try:
             self.reboot(unit)
             eventually(heard, bool, f"slurmctld knows that {unit} has booted", 120)
-            time.sleep(2)
+            time.sleep(seconds)
         finally:
             self.shell(unit, f"rm {claim} && systemctl daemon-reload")
 
