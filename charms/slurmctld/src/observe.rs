@@ -156,6 +156,8 @@ pub struct Machine {
     /// A reconfigure was begun whose end nobody saw.
     pub unresolved: bool,
     pub daemon: Daemon,
+    /// Why slurmctld cannot save its state now, if so. A file system of the network is asked only before a reconfigure.
+    pub unsaved: Option<String>,
     /// The saved partitions are at least as new as the accepted configuration (a takeover would restore older ones).
     pub partitions_saved: bool,
     /// A machine whose messages slurmctld refuses. Not looked for in a brief look.

@@ -106,10 +106,12 @@ fn awaited(seen: &Observed) -> Next {
     let held = !seen.tried.at_risk.is_empty();
     // Nobody tells that it is refused no more, or never was: messages run out while slurmctld hangs.
     let stranger = machine.stranger.is_some();
+    let full = machine.unsaved.is_some();
     // A file system comes and goes without Juju.
     let store = obstacle(seen).is_some_and(|obstacle| !matches!(obstacle, Obstacle::Foreign(_)));
     let ready = machine.version.is_some() && configure::can_start(seen) && !options::holds_back(seen);
-    let working = ready && (!answering || !proven || unsaved || silent || held || stranger || share::grant_due(seen));
+    let working =
+        ready && (!answering || !proven || unsaved || silent || held || stranger || full || share::grant_due(seen));
     if working || store || foundation::awaits_packages(seen) { Next::LookAgain } else { Next::Settled }
 }
 

@@ -127,6 +127,9 @@ fn partitions(seen: &Observed) -> Vec<Status> {
 fn foundation(seen: &Observed) -> Vec<Status> {
     let machine = &seen.machine;
     let mut conditions: Vec<Status> = plan::obstacle(seen).map(|obstacle| state(seen, &obstacle)).into_iter().collect();
+    let unsaved = machine.unsaved.as_ref().filter(|_| plan::obstacle(seen).is_none());
+    conditions
+        .extend(unsaved.map(|why| Status::blocked(format!("{why}: slurmctld cannot save jobs, and changes wait"))));
     if machine.version.is_some() && !machine.auth_key {
         conditions.push(Status::waiting("for the authentication key"));
     }

@@ -54,6 +54,7 @@ pub mod machine;
 pub mod mounts;
 pub mod needrestart;
 pub mod packages;
+pub mod room;
 pub mod scontrol;
 pub mod sentinel;
 pub mod slurmd;

@@ -99,9 +99,8 @@ fn read_within(machine: &Machine, path: impl AsRef<Path>, deadline: Duration) ->
 /// Tells whether a directory is there and can be written by a user; by whoever asks, if there is no such user. A disk of this machine answers; a
 /// file system of another only a child asks.
 pub fn is_writable(machine: &Machine, path: impl AsRef<Path>, user: &str) -> Result<bool, CommandError> {
-    let table = files::read(machine, "/proc/self/mountinfo").ok().flatten().unwrap_or_default();
     let known = files::user_ids(machine, user).ok();
-    if is_on_a_disk(&String::from_utf8_lossy(&table), path.as_ref()) {
+    if is_on_this_machine(machine, &path) {
         let path = machine.path(path);
         let allowed = || match (&known, path.metadata()) {
             (Some((user, group)), Ok(found)) => may_write(&found, user.as_raw(), group.as_raw()),
@@ -124,7 +123,13 @@ pub fn is_writable(machine: &Machine, path: impl AsRef<Path>, user: &str) -> Res
     }
 }
 
-/// Tells whether a path is on a file system that needs nobody else. What is not known to be one is none.
+/// Tells whether a path is on a file system that needs nobody else.
+pub fn is_on_this_machine(machine: &Machine, path: impl AsRef<Path>) -> bool {
+    let table = files::read(machine, "/proc/self/mountinfo").ok().flatten().unwrap_or_default();
+    is_on_a_disk(&String::from_utf8_lossy(&table), path.as_ref())
+}
+
+/// What is not known to be such a file system is none.
 fn is_on_a_disk(table: &str, path: &Path) -> bool {
     const DISKS: [&str; 9] = ["bcachefs", "btrfs", "ext2", "ext3", "ext4", "overlay", "tmpfs", "xfs", "zfs"];
     let holder = path.ancestors().map(|above| parse(table, above)).find(|mount| *mount != Mount::Nothing);

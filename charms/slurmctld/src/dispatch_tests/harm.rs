@@ -103,3 +103,21 @@ fn a_new_cluster_comes_up_whatever_the_option_says() {
         assert_eq!(cluster.status(), told);
     }
 }
+
+#[test]
+fn nothing_is_reconfigured_on_a_full_disk() {
+    let cluster = cluster();
+    let before = cluster.conf();
+    // The successor of slurmctld would read what was last saved, and that is not what is. No disk has room for this file once more.
+    let state = cluster.machine.machine().path(names::STATE_DIRECTORY).join("job_state");
+    std::fs::File::create(&state).unwrap().set_len(1 << 42).unwrap();
+    cluster.configure("slurm-conf-parameters", json!("KillWait=44"));
+    let told = format!("blocked: {} is full: slurmctld cannot save jobs, and changes wait", names::STATE_DIRECTORY);
+    assert_eq!(cluster.status(), told);
+    assert_eq!(cluster.conf(), before);
+    assert!(!reconfigured(&cluster));
+    std::fs::remove_file(&state).unwrap();
+    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert_eq!(cluster.status(), "active: primary - UP");
+    assert!(cluster.conf().contains("KillWait=44") && reconfigured(&cluster));
+}

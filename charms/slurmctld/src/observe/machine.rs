@@ -45,6 +45,8 @@ pub(super) fn observe(
     let (store, state) = state_directory(machine)?;
     let refusals = refusals(machine)?;
     let taken_back = refusals.taken_back.clone().filter(|(at, _)| clock::now() < at + TOLD).map(|(_, why)| why);
+    let here = mounts::is_on_this_machine(machine, names::STATE_DIRECTORY) && matches!(state, StateDirectory::Of(_));
+    let unsaved = here.then(|| scontrol::can_reconfigure(machine, names::STATE_DIRECTORY).err()).flatten();
     let look = || if brief { None } else { journal::refused_lately(machine, LATELY) };
     let stranger = memory.stranger.get_or_insert_with(look).clone();
     Ok(Machine {
@@ -68,6 +70,7 @@ pub(super) fn observe(
         refusals,
         unresolved: machine.path(names::BY_HAND).exists(),
         daemon,
+        unsaved,
         partitions_saved: partitions_saved(machine),
         stranger,
         taken_back,

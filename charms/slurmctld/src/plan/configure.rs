@@ -51,7 +51,7 @@ pub(super) fn configure(seen: &Observed) -> Vec<Step> {
         }
         Daemon::Answering { .. } if unproven || machine.unresolved => reconfigure(seen),
         // A reconfigure leaves the partitions of before in the state directory, and a takeover restores those.
-        Daemon::Answering { .. } if !machine.partitions_saved && !seen.tried.save => {
+        Daemon::Answering { .. } if !machine.partitions_saved && !seen.tried.save && machine.unsaved.is_none() => {
             first_partition(&machine.accepted).map(Step::SavePartitions).into_iter().collect()
         }
         _ => Vec::new(),
@@ -78,10 +78,15 @@ fn outdated(seen: &Observed) -> Option<Refusals> {
     (kept != *refusals).then_some(kept)
 }
 
+/// Says whether a reconfigure would cost nobody anything.
+fn may_reconfigure(seen: &Observed) -> bool {
+    seen.tried.at_risk.is_empty() && seen.machine.unsaved.is_none()
+}
+
 /// Returns the next configuration to try, if the one in place is not the one that is wanted.
 fn offer(seen: &Observed, unproven: bool) -> Option<Step> {
     let machine = &seen.machine;
-    if !seen.tried.at_risk.is_empty() {
+    if !may_reconfigure(seen) {
         return None;
     }
     let wanted = wanted(seen);
@@ -132,7 +137,7 @@ fn restore(seen: &Observed, refused: Refused) -> Step {
 
 fn reconfigure(seen: &Observed) -> Vec<Step> {
     match seen.tried.reconfigure {
-        None if seen.tried.at_risk.is_empty() => {
+        None if may_reconfigure(seen) => {
             let suspects = suspects(seen, &seen.machine.live);
             vec![Step::Reconfigure { version: version(seen), suspects, back: ground(seen) }]
         }

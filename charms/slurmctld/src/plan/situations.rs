@@ -71,6 +71,7 @@ impl Observed {
                 refusals: Refusals::default(),
                 unresolved: false,
                 daemon: Daemon::Stopped,
+                unsaved: None,
                 partitions_saved: false,
                 stranger: None,
                 taken_back: None,

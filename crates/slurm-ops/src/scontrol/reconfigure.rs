@@ -5,7 +5,7 @@ use super::{NodeSettings, could_not_ask, scontrol};
 use crate::clock;
 use crate::journal::{self, Verdict, complaint};
 use crate::machine::Machine;
-use crate::mounts;
+use crate::{mounts, room};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -53,9 +53,13 @@ pub enum Candidate {
     },
 }
 
-/// Tells why slurmctld must not be told to reconfigure now, if so: without a state directory that it can write it would die.
+/// Tells why slurmctld must not be told to reconfigure now, if so. Without a state directory that it can write it would die; without room
+/// there its successor would begin with the state of long ago, and forget or repeat every job of since.
 pub fn can_reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Result<(), String> {
     match mounts::is_writable(machine, state_directory.as_ref(), SLURM_USER) {
+        Ok(true) if !room::is_enough(machine, &state_directory) => {
+            Err(format!("{} is full", state_directory.as_ref().display()))
+        }
         Ok(true) => Ok(()),
         Ok(false) => Err(format!("{} cannot be written by {SLURM_USER}", state_directory.as_ref().display())),
         Err(error) => Err(error.to_string()),
