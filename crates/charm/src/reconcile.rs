@@ -99,8 +99,26 @@ pub enum ReconcileError<E: Error + 'static> {
 /// controller that finds out which of several changes its daemon refuses: two rounds for each.
 pub const MAX_ROUNDS: usize = 48;
 
-/// Brings a unit as far as it can be brought now, publishes what its steps wrote for Juju, reports its status, and returns the names of the steps taken.
+/// Brings a unit as far as it can be brought now, publishes what its steps wrote for Juju, reports its status, and returns the names of the steps taken. A
+/// failure is in the status as well.
 pub fn reconcile<R: Reconciler>(
+    reconciler: &mut R,
+    tools: &Tools,
+    journal: &Journal,
+) -> Result<Vec<String>, ReconcileError<R::Error>> {
+    let outcome = rounds(reconciler, tools, journal);
+    if let Err(error @ (ReconcileError::Observe { .. } | ReconcileError::Apply { .. })) = &outcome {
+        // Juju shows that a hook failed. What a timer or an action ran into nobody would see, and the status of before may be a lie by now.
+        // Never blocked: the unit may be leaving.
+        let status = Status::waiting(format!("for another try: {}", crate::log::chain(error)));
+        if let Err(error) = tools.status_set(&status) {
+            tracing::warn!("{}", crate::log::chain(&error));
+        }
+    }
+    outcome
+}
+
+fn rounds<R: Reconciler>(
     reconciler: &mut R,
     tools: &Tools,
     journal: &Journal,

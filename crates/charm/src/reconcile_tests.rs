@@ -104,10 +104,10 @@ fn a_plan_that_never_settles_is_an_error_that_names_its_wish() {
 }
 
 #[test]
-fn a_failing_step_is_named_and_ends_the_rounds() {
+fn a_failing_step_is_named_in_the_status_too_and_ends_the_rounds() {
     let (outcome, calls) = run(&mut Counter { fails: true, ..counter(0, 1) }, "{}");
     assert_eq!(crate::log::chain(&outcome.unwrap_err()), "could not count to 1: no power");
-    assert!(calls.is_empty());
+    assert_eq!(calls, [r#"status-set -- waiting "for another try: could not count to 1: no power""#]);
 }
 
 #[test]

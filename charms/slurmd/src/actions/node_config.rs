@@ -8,7 +8,7 @@ use crate::apply::{remember, wish_text};
 use crate::error::Error;
 use crate::names;
 use crate::observe::{Observed, Registration};
-use crate::plan::{self, Phase};
+use crate::plan::{self, Phase, Step};
 use crate::{options, status};
 use charm::{ActionFailure, ActionResults, Reconciler, Wake};
 use slurm_conf::Node;
@@ -76,15 +76,17 @@ fn take(charm: &mut Slurmd, request: &Request) -> Result<Result<Observed, Refusa
         Ok(wish) => wish,
         Err(refusal) => return Ok(Err(refusal)),
     };
+    // A timer that has been waiting for something else looks once a minute by now; for this it begins anew. It is set before anything is
+    // touched: whatever becomes of this action, what it began is brought to its end.
+    let wake = Wake::new(&charm.ctx.unit, names::EVENT_LOOK_AGAIN);
+    timer::ensure_ended(&charm.machine, &wake.name).map_err(ActionFailure::broken)?;
+    charm.apply(&Step::StartWaking).map_err(ActionFailure::broken)?;
     if request.reset {
         // What the machine had once is not asked for any more either.
         files::remove(&charm.machine, names::DETECTED_FILE).map_err(ActionFailure::broken)?;
     }
     files::remove(&charm.machine, names::REFUSED_CONFIG_FILE).map_err(ActionFailure::broken)?;
     remember(&charm.machine, names::NODE_CONFIG_FILE, &wish_text(&wish)).map_err(ActionFailure::broken)?;
-    // A timer that has been waiting for something else looks once a minute by now; for this it begins anew.
-    let wake = Wake::new(&charm.ctx.unit, names::EVENT_LOOK_AGAIN);
-    timer::ensure_ended(&charm.machine, &wake.name).map_err(ActionFailure::broken)?;
     charm.look_again()?;
     let seen = charm.observe().map_err(ActionFailure::broken)?;
     Ok(match &seen.machine.refused {

@@ -131,3 +131,36 @@ fn a_new_description_that_waits_for_a_job() {
     });
     assert!(end.record.contains("real_memory: 900"), "{}", end.record);
 }
+
+/// Juju runs a hook that was killed once more, and an action never.
+#[test]
+fn an_action_that_was_killed_is_brought_to_its_end_by_the_timer() {
+    for at in 0.. {
+        let (node, _) = Node::joined();
+        let before = format!("{:?}", node.record());
+        node.model.knife().kill_before(at);
+        let done = node.act("node-config", json!({"parameters": "RealMemory=900"}));
+        node.model.knife().spare();
+        if !done.killed {
+            assert!(at > 10, "only {at} effects");
+            break;
+        }
+        if node.machine.read("/run/systemd/transient/compute-0-look-again.timer").is_none() {
+            assert_eq!(format!("{:?}", node.record()), before, "killed before effect {at}, and nobody looks again");
+            assert_eq!(
+                node.machine.read(names::NODE_CONFIG_FILE),
+                None,
+                "killed before effect {at}, and nobody looks again"
+            );
+            continue;
+        }
+        for _ in 0..4 {
+            node.time_passes();
+            node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+        }
+        let wanted = if node.machine.read(names::NODE_CONFIG_FILE).is_some() { 900 } else { 24103 };
+        let record = node.record();
+        let state = record.state_text();
+        assert_eq!((record.real_memory, state.as_str()), (wanted, "IDLE+DYNAMIC_NORM"), "killed before effect {at}");
+    }
+}
