@@ -144,9 +144,13 @@ const AWAY: [&str; 11] = [
 /// What no waiting mends.
 const WRONG: [&str; 4] = ["404 ", "File not found", "not signed", "NO_PUBKEY"];
 
-/// Returns what apt itself said first, without the command line.
+/// Returns what apt itself said first, without the command line. Of a package whose own script failed apt says only that dpkg did; that
+/// one names it.
 fn reason(stderr: &str) -> Option<String> {
     let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    if let Some(said) = stderr.split_once("dpkg: error processing ").and_then(|(_, rest)| rest.split_once(":\n")) {
+        return said.1.lines().next().map(|line| line.trim().to_owned());
+    }
     let error = lines.clone().find_map(|line| line.strip_prefix("E: "));
     error.or_else(|| lines.next_back()).map(str::to_owned)
 }
@@ -158,6 +162,15 @@ mod tests {
 
     fn of(stderr: &str) -> Obstacle {
         of_command(&CommandError::Failed { command: "apt-get".to_owned(), code: 100, stderr: stderr.to_owned() })
+    }
+
+    #[test]
+    fn a_package_whose_script_failed_is_named() {
+        let failed = "/usr/lib/sysusers.d/x.conf:1: Unknown modifier 'u!'.\ndpkg: error processing package slurmd (--configure):\n \
+                      installed slurmd package post-installation script subprocess returned error exit status 1\n\
+                      E: Sub-process /usr/bin/dpkg returned an error code (1)\n";
+        let expected = "installed slurmd package post-installation script subprocess returned error exit status 1";
+        assert_eq!(of(failed), Obstacle::Failed(expected.to_owned()));
     }
 
     #[test]
