@@ -15,11 +15,24 @@ impl Tools {
     }
 
     /// Adds values to the action's result. A dot in a key makes an object in an object.
+    ///
+    /// Values travel as arguments, of which Linux takes none above 128 KiB. What is longer is cut, and says so.
     pub fn action_set(&self, results: &[(String, String)]) -> Result<(), ToolError> {
-        let pairs: Vec<String> = results.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let mut arguments = vec!["--"];
-        arguments.extend(pairs.iter().map(String::as_str));
-        self.tell("action-set", &arguments)
+        let pairs: Vec<String> = results.iter().map(|(key, value)| cut(format!("{key}={value}"))).collect();
+        let mut rest = pairs.as_slice();
+        while !rest.is_empty() {
+            let mut size = 0;
+            let fitting = rest.iter().take_while(|pair| {
+                size += pair.len();
+                size <= LONGEST
+            });
+            let (now, later) = rest.split_at(fitting.count().max(1));
+            let mut arguments = vec!["--"];
+            arguments.extend(now.iter().map(String::as_str));
+            self.tell("action-set", &arguments)?;
+            rest = later;
+        }
+        Ok(())
     }
 
     /// Marks the action as failed, for a reason that the operator reads. The process must still exit with 0, or Juju
@@ -32,6 +45,19 @@ impl Tools {
     pub fn action_log(&self, message: &str) -> Result<(), ToolError> {
         self.tell("action-log", &["--", message])
     }
+}
+
+/// Somewhat below what Linux takes as one argument, and far below what it takes as all.
+const LONGEST: usize = 120 * 1024;
+
+fn cut(mut pair: String) -> String {
+    if pair.len() > LONGEST {
+        let whole = pair.len();
+        let end = (0..=LONGEST).rev().find(|end| pair.is_char_boundary(*end)).unwrap_or(0);
+        pair.truncate(end);
+        pair.push_str(&format!("\n… cut: {} bytes more than an answer can hold", whole - end));
+    }
+    pair
 }
 
 /// Decodes parameters one by one, so that a complaint can name the one it is about.

@@ -237,6 +237,21 @@ fn an_action_reads_a_struct_and_answers_in_order() {
 }
 
 #[test]
+fn an_answer_is_never_longer_than_what_linux_takes_as_an_argument() {
+    let juju = Juju::answers("");
+    let long = "ä".repeat(200 * 1024);
+    let results = ["one", "two"].map(|key| (key.to_owned(), long.clone())).into_iter();
+    let results: Vec<_> = results.chain([("three".to_owned(), "short".to_owned())]).collect();
+    juju.tools().action_set(&results).unwrap();
+    let calls = juju.0.calls.lock().unwrap();
+    assert!(calls.iter().all(|(line, _)| line.len() < 128 * 1024), "an argument was too long");
+    for (call, key) in calls.iter().zip(["one", "two"]) {
+        assert!(call.0.starts_with(&format!("action-set -- {key}=ää")) && call.0.contains("… cut: 2867"), "{key}");
+    }
+    assert_eq!(calls[2].0, "action-set -- three=short");
+}
+
+#[test]
 fn leadership_is_a_boolean_and_anything_else_is_an_error_with_its_command() {
     assert!(Juju::answers("true").tools().is_leader().unwrap());
     let error = Juju::answers("maybe").tools().is_leader().unwrap_err();
