@@ -53,6 +53,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             sentinel::write_once(machine, names::STATE_DIRECTORY, note)?;
         }
         Step::SecureKeys => slurm_ops::keys::ensure_private(machine, names::SLURM_USER)?,
+        Step::OpenConfiguration => configuration::open(machine)?,
         Step::MakeAuthKey => keys::make_auth_key(machine)?,
         Step::RestoreAuthKey => keys::restore_auth_key(tools, machine)?,
         Step::MakeJwtKey => keys::make_jwt_key(machine)?,

@@ -150,6 +150,10 @@ pub struct Machine {
     pub drop_in: Option<String>,
     /// The service that systemd starts when slurmctld has failed for good.
     pub failure_service: Option<String>,
+    /// Everybody can read the configuration: slurmctld and Slurm's clients run as other users.
+    pub configuration_open: bool,
+    /// Names of the files beside slurm.conf.
+    pub beside: BTreeSet<String>,
     pub live: Files,
     pub accepted: Files,
     pub refusals: Refusals,

@@ -71,6 +71,7 @@
 mod address;
 mod cgroup;
 mod check;
+mod companions;
 mod defaults;
 mod document;
 mod error;

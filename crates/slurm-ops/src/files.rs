@@ -151,6 +151,31 @@ pub fn has_access(machine: &Machine, path: impl AsRef<Path>, access: &Access) ->
     Ok(found.mode() & 0o7777 == access.mode && found.uid() == user.as_raw() && found.gid() == group.as_raw())
 }
 
+/// Tells whether everybody can read a file, through whatever link. One that is not there keeps nobody out.
+pub fn is_open(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, FileError> {
+    let path = machine.path(path);
+    match fs::metadata(&path) {
+        Ok(found) if found.is_dir() => Ok(found.mode() & 0o005 == 0o005),
+        Ok(found) => Ok(found.mode() & 0o004 != 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(FileError::access("look at", &path)(error)),
+    }
+}
+
+/// Lets everybody read a file, or look into a directory, and tells whether anything had to change. Who owns it stays.
+pub fn ensure_open(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, FileError> {
+    if is_open(machine, path.as_ref())? {
+        return Ok(false);
+    }
+    let path = machine.path(path);
+    machine.before_write(&path);
+    let found = fs::metadata(&path).map_err(FileError::access("look at", &path))?;
+    let bits = if found.is_dir() { 0o555 } else { 0o444 };
+    fs::set_permissions(&path, Permissions::from_mode(found.mode() & 0o7777 | bits))
+        .map_err(FileError::access("set the mode of", &path))?;
+    Ok(true)
+}
+
 /// Removes a file, and tells whether there was one.
 pub fn remove(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, FileError> {
     let path = machine.path(path);
@@ -310,6 +335,22 @@ mod tests {
         std::os::unix::fs::symlink(directory.path().join("target"), directory.path().join("etc/x")).unwrap();
         assert!(replace(&machine, "/etc/x", b"new", &Access::own(0o644)).unwrap());
         assert_eq!(fs::read(directory.path().join("target")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn what_everybody_has_to_read_is_opened() {
+        let (directory, machine) = machine();
+        let path = directory.path().join("etc/x");
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
+        replace(&machine, "/etc/x", b"", &Access::own(0o640)).unwrap();
+        fs::set_permissions(directory.path().join("etc"), Permissions::from_mode(0o700)).unwrap();
+        for (name, expected) in [("/etc/x", 0o644), ("/etc", 0o755)] {
+            assert!(!is_open(&machine, name).unwrap());
+            assert!(ensure_open(&machine, name).unwrap());
+            assert!(!ensure_open(&machine, name).unwrap());
+            assert_eq!(mode(&machine.path(name)), expected, "{name} {}", path.display());
+        }
+        assert!(is_open(&machine, "/etc/none").unwrap());
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn at_risk(machine: &Machine, known: &PartitionSettings, new: &str) -> Result<BT
     }
     missing = known.missing_in(&with_included(machine, new)?);
     let accepted = files::read_text(machine, format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?.unwrap_or_default();
-    let by_scontrol = known.missing_in(&accepted);
+    let by_scontrol = known.missing_in(&with_included(machine, &accepted)?);
     let stays = |name: &String| match name.parse::<PartitionName>() {
         Ok(own) if !by_scontrol.contains(name) => {
             !scontrol::jobs_in_partition(machine, &own).is_ok_and(|jobs| jobs.is_empty())

@@ -170,6 +170,14 @@ pub(super) fn save_partitions(machine: &Machine, memory: &mut Memory, partition:
     }
 }
 
+/// Lets everybody read the files.
+pub(super) fn open(machine: &Machine) -> Result<(), Error> {
+    for path in [names::CONFIGURATION_DIRECTORY].into_iter().chain(Files::PATHS) {
+        files::ensure_open(machine, path)?;
+    }
+    Ok(())
+}
+
 /// Writes the files under their names with a suffix, slurm.conf last.
 fn write(machine: &Machine, files: &Files, suffix: &str) -> Result<(), Error> {
     for (path, text) in files.entries() {

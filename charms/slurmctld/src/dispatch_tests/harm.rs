@@ -121,3 +121,31 @@ fn nothing_is_reconfigured_on_a_full_disk() {
     assert_eq!(cluster.status(), "active: primary - UP");
     assert!(cluster.conf().contains("KillWait=44") && reconfigured(&cluster));
 }
+
+#[test]
+fn an_option_that_needs_a_file_waits_for_it() {
+    let cluster = cluster();
+    let before = cluster.conf();
+    cluster.configure("slurm-conf-parameters", json!("TopologyPlugin=topology/tree"));
+    let told = "blocked: option slurm-conf-parameters: TopologyPlugin: tree needs topology.conf, which is not there";
+    assert_eq!(cluster.status(), told);
+    assert_eq!(cluster.conf(), before);
+    assert!(!reconfigured(&cluster));
+    cluster.machine.write("/etc/slurm/topology.conf", "SwitchName=s1 Nodes=compute-[0-1]\n");
+    cluster.hook(&Hook::named("update-status"));
+    assert_eq!(cluster.status(), "active: primary - UP");
+    assert!(cluster.conf().contains("TopologyPlugin=topology/tree"));
+}
+
+#[test]
+fn a_hand_that_includes_what_is_not_there_is_put_right_without_asking_anybody() {
+    for line in ["Include gone.conf", "Include /etc/slurm/slurm.jwks"] {
+        let cluster = cluster();
+        let before = cluster.conf();
+        cluster.machine.write(names::SLURM_CONF, &format!("{before}{line}\n"));
+        cluster.hook(&Hook::named("update-status"));
+        assert_eq!(cluster.conf(), before, "{line}");
+        assert!(cluster.status().contains(line), "{}", cluster.status());
+        assert!(!reconfigured(&cluster), "{line}");
+    }
+}

@@ -41,6 +41,19 @@ fn a_damaged_key_file_is_as_good_as_a_lost_one() {
 }
 
 #[test]
+fn a_configuration_that_others_cannot_read_is_opened() {
+    use std::os::unix::fs::PermissionsExt;
+    let (cluster, ..) = Cluster::at_rest();
+    for (path, mode) in [("/etc/slurm/slurm.conf", 0o644), ("/etc/slurm/gres.conf", 0o644), ("/etc/slurm", 0o755)] {
+        let path = cluster.machine.machine().path(path);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode & 0o700)).unwrap();
+        cluster.hook(&Hook::named("update-status"));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode, "{}", path.display());
+    }
+    assert_eq!(cluster.status(), "active: primary - UP");
+}
+
+#[test]
 fn no_second_key_is_made_while_juju_will_not_show_the_first() {
     let (cluster, ..) = Cluster::at_rest();
     for path in ["/etc/slurm/slurm.jwks", "/etc/slurm/jwt_hs256.key"] {

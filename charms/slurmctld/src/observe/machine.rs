@@ -12,6 +12,7 @@ use slurm_ops::mounts::Mount;
 use slurm_ops::packages::Inventory;
 use slurm_ops::systemd::UnitState;
 use slurm_ops::{clock, files, hostname, journal, keys, mounts, needrestart, packages, scontrol, sentinel, systemd};
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 /// A slurmd that is refused tries again every ten seconds.
@@ -28,14 +29,22 @@ pub(super) fn observe(
 ) -> Result<Machine, Error> {
     let host = hostname::short()?;
     let (live, accepted) = (read_files(machine, "")?, read_files(machine, names::ACCEPTED)?);
-    let alone = || may_be_brief && [&live, &accepted].iter().all(|files| is_only_controller(files, &host));
+    let beside = beside(machine);
+    let conf = live.slurm.as_ref().and_then(|text| SlurmConf::parse(text).ok());
+    // Every command of Slurm would wait a minute for it.
+    let mute = conf.and_then(|conf| conf.missing_include(&beside));
+    let alone =
+        || may_be_brief && mute.is_none() && [&live, &accepted].iter().all(|files| is_only_controller(files, &host));
     let brief = *memory.brief.get_or_insert_with(alone);
     let known = memory.daemon.take().or_else(|| if brief { answering(machine, memory) } else { None });
     let (unit, daemon) = match known {
         Some(known) => known,
         None => {
             let unit = systemd::state(machine, names::SERVICE)?;
-            let daemon = daemon(machine, &unit, &host);
+            let daemon = match &mute {
+                Some(reason) if unit.is_active() => Daemon::Silent { reason: Some(reason.clone()) },
+                _ => daemon(machine, &unit, &host),
+            };
             (unit, daemon)
         }
     };
@@ -65,6 +74,8 @@ pub(super) fn observe(
         // A drop-in that systemd has not read does not count.
         drop_in: read_by_systemd(systemd::read_drop_in(machine, names::SERVICE, names::DROP_IN)?),
         failure_service: systemd::read_unit_file(machine, names::FAILURE_SERVICE)?,
+        configuration_open: is_configuration_open(machine)?,
+        beside,
         live,
         accepted,
         refusals,
@@ -82,6 +93,21 @@ pub(super) fn observe(
 fn read_files(machine: &slurm_ops::Machine, suffix: &str) -> Result<Files, Error> {
     let [slurm, cgroup, gres] = Files::PATHS.map(|path| files::read_text(machine, format!("{path}{suffix}")));
     Ok(Files { slurm: slurm?, cgroup: cgroup?, gres: gres? })
+}
+
+fn is_configuration_open(machine: &slurm_ops::Machine) -> Result<bool, Error> {
+    for path in Files::PATHS.into_iter().chain([names::CONFIGURATION_DIRECTORY]) {
+        if !files::is_open(machine, path)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A directory that cannot be listed has nothing in it that could be read.
+fn beside(machine: &slurm_ops::Machine) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(machine.path(names::CONFIGURATION_DIRECTORY)).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
 }
 
 /// A key file with something else in it is as good as none: the key comes back from its secret.

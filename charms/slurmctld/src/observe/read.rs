@@ -37,9 +37,11 @@ impl Memory {
     /// Forgets what a step may have changed.
     pub fn forget(&mut self, step: &Step) {
         match step {
-            Step::InstallPackages(_) | Step::WriteDropIn(_) | Step::StartDaemon | Step::RestoreConfiguration { .. } => {
-                self.forget_daemon()
-            }
+            Step::InstallPackages(_)
+            | Step::WriteDropIn(_)
+            | Step::StartDaemon
+            | Step::RestoreConfiguration { .. }
+            | Step::OpenConfiguration => self.forget_daemon(),
             Step::AddSecret(_) | Step::RefillSecret(_) | Step::GrantSecret(_) => self.secrets.clear(),
             _ => {}
         }

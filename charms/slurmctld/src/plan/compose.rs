@@ -41,6 +41,12 @@ pub(super) fn is_sound(seen: &Observed) -> bool {
     })
 }
 
+/// Says which file the slurm.conf in place newly needs and does not find.
+pub(super) fn lacking(seen: &Observed) -> Option<String> {
+    let lacking = |files: &Files| SlurmConf::parse(files.slurm.as_ref()?).ok()?.lacking(&seen.machine.beside);
+    lacking(&seen.machine.live).filter(|_| lacking(&seen.machine.accepted).is_none())
+}
+
 /// Says whether the slurm.conf in place was cut short, by a full disk or a killed editor. One that cannot be read is for Slurm to judge.
 pub(super) fn is_damaged(seen: &Observed) -> bool {
     let (Some(live), Some(accepted)) = (&seen.machine.live.slurm, &seen.machine.accepted.slurm) else { return false };
@@ -73,7 +79,7 @@ fn compose(seen: &Observed, only: Option<&Change>) -> Files {
     }
     slurm_conf::choose_default(seen, &mut conf, default);
     let parameters = match options::parameters(seen) {
-        Ok(parameters) if takes(&Change::Parameters) => parameters,
+        Ok(parameters) if takes(&Change::Parameters) && options::lacking(seen).is_none() => parameters,
         _ => base.parameters,
     };
     let gres = match takes(&Change::File) {

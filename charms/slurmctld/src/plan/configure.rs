@@ -3,7 +3,9 @@
 //! All changes are tried together, with one reconfigure. If that is refused they are tried one by one, so that what is wrong costs
 //! nothing but itself; what was refused for itself is left out until it is changed.
 
-use super::compose::{first_partition, ground, is_damaged, is_sound, refusal, suspect, suspects, wanted, with_only};
+use super::compose::{
+    first_partition, ground, is_damaged, is_sound, lacking, refusal, suspect, suspects, wanted, with_only,
+};
 use super::{Step, identity, options};
 use crate::configuration::{Change, Files, Refusals, Refused, Suspect};
 use crate::observe::{Daemon, Observed};
@@ -156,6 +158,9 @@ fn rejected(seen: &Observed) -> Option<Refused> {
         |reason: &str| Refused { files: machine.live.clone(), version: version(seen), reason: reason.to_owned() };
     if is_damaged(seen) {
         return Some(refused(DAMAGED));
+    }
+    if let Some(why) = lacking(seen) {
+        return Some(refused(&why));
     }
     match (&machine.refusals.last, &machine.daemon) {
         // A hook that died between noting the refusal and putting the old file back.

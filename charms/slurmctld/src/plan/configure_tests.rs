@@ -73,9 +73,9 @@ fn a_file_that_was_cut_short_is_put_back_and_one_that_lacks_a_line_is_put_right(
 
 #[test]
 fn what_was_refused_is_tried_again_by_whoever_took_it_back_and_asks_again() {
-    let missing = |text: &str, parser: bool| (!parser && text.contains("topology/tree")).then_some("no topology.conf");
+    let missing = |text: &str, parser: bool| (!parser && text.contains("sched/later")).then_some("no topology.conf");
     let mut seen = Observed::serving().with_compute("compute", "").settled();
-    seen.options.parameters = "TopologyPlugin=topology/tree".to_owned();
+    seen.options.parameters = "SchedulerType=sched/later".to_owned();
     let mut seen = seen.settled_where(missing);
     assert_eq!(refused(&seen), [(Change::Parameters, "no topology.conf".to_owned())]);
     // The file is there now, but nobody has said so.
@@ -83,9 +83,9 @@ fn what_was_refused_is_tried_again_by_whoever_took_it_back_and_asks_again() {
     seen.options.parameters = String::new();
     let mut seen = seen.settled();
     assert_eq!(seen.machine.refusals, Refusals::default());
-    seen.options.parameters = "TopologyPlugin=topology/tree".to_owned();
+    seen.options.parameters = "SchedulerType=sched/later".to_owned();
     let seen = seen.settled();
-    assert_eq!(live(&seen).get("TopologyPlugin"), Some("topology/tree"));
+    assert_eq!(live(&seen).get("SchedulerType"), Some("sched/later"));
     assert!(refused(&seen).is_empty());
 }
 

@@ -55,6 +55,9 @@ pub(super) fn prepare(seen: &Observed) -> Vec<Step> {
     if !machine.keys_private {
         steps.push(Step::SecureKeys);
     }
+    if !machine.configuration_open {
+        steps.push(Step::OpenConfiguration);
+    }
     if !machine.auth_key {
         steps.extend(key(&seen.auth_secret, Step::MakeAuthKey, Step::RestoreAuthKey));
     }

@@ -3,7 +3,7 @@
 use super::identity;
 use crate::names;
 use crate::observe::Observed;
-use ::slurm_conf::{CgroupConf, ClusterName, ParameterError, Parameters, PartitionName};
+use ::slurm_conf::{CgroupConf, ClusterName, ParameterError, Parameters, PartitionName, SlurmConf};
 use slurm_ops::source::Source;
 
 /// Keys of slurm.conf that the charm sets itself, beside those that begin a record, name a file or list the controllers.
@@ -53,7 +53,7 @@ pub fn bad_options(seen: &Observed) -> Vec<BadOption> {
     let mut add = |option, problem: Option<String>| bad.extend(problem.map(|problem| BadOption { option, problem }));
     add(names::OPTION_CLUSTER_NAME, bad_cluster_name(seen));
     add(names::OPTION_DEFAULT_PARTITION, bad_default_partition(seen));
-    add(names::OPTION_PARAMETERS, parameters(seen).err().map(|error| error.to_string()));
+    add(names::OPTION_PARAMETERS, parameters(seen).err().map(|error| error.to_string()).or_else(|| lacking(seen)));
     add(names::OPTION_CGROUP_PARAMETERS, cgroup_parameters(seen).err().map(|error| error.to_string()));
     add(names::OPTION_PROCESS_TRACKING, bad_tracking(seen));
     add(names::OPTION_NETWORK_STATE, late_network_state(seen));
@@ -108,6 +108,16 @@ pub(super) fn parameters(seen: &Observed) -> Result<Vec<(String, String)>, Param
         (key.to_owned(), value)
     };
     Ok(parameters.iter().map(pair).collect())
+}
+
+/// Says which file is missing without which the parameters are of no use. It may come later.
+pub(super) fn lacking(seen: &Observed) -> Option<String> {
+    let mut conf = SlurmConf::new();
+    for (key, value) in parameters(seen).ok()? {
+        // What cannot be set is told elsewhere.
+        let _ = conf.set(&key, &value);
+    }
+    conf.lacking(&seen.machine.beside)
 }
 
 /// Returns what may be wrong with parameters that Slurm refused: keys that are not known here.

@@ -18,6 +18,8 @@ pub enum Step {
     PrepareState(String),
     /// Makes the key files such that nobody else can read them.
     SecureKeys,
+    /// Lets everybody read the configuration.
+    OpenConfiguration,
     MakeAuthKey,
     RestoreAuthKey,
     MakeJwtKey,
@@ -72,6 +74,7 @@ impl fmt::Display for Step {
             Self::ReportVersion(version) => write!(formatter, "report version {version}"),
             Self::PrepareState(_) => write!(formatter, "prepare {}", names::STATE_DIRECTORY),
             Self::SecureKeys => write!(formatter, "keep the keys from others"),
+            Self::OpenConfiguration => write!(formatter, "let everybody read {}", names::SLURM_CONF),
             Self::MakeAuthKey => write!(formatter, "make the authentication key"),
             Self::RestoreAuthKey => write!(formatter, "restore the authentication key"),
             Self::MakeJwtKey => write!(formatter, "make the token key"),
