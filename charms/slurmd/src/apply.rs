@@ -76,6 +76,9 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             remember(machine, names::NODE_CONFIG_FILE, &wish_text(proven))?;
         }
         Step::RememberWish(wish) => remember(machine, names::PROVEN_CONFIG_FILE, &wish_text(wish))?,
+        Step::NoteAddress(address) => {
+            files::replace(machine, names::ADDRESS_FILE, format!("{address}\n").as_bytes(), &Access::own(0o644))?;
+        }
         Step::StartDaemon => {
             tried.start = true;
             systemd::enable(machine, names::SERVICE)?;

@@ -71,6 +71,9 @@ pub const WEIGHT_FILE: &str = "/var/lib/slurmd-charm/weight";
 /// When slurmctld was last asked to save this node, in seconds since 1970. Gone with the next boot, which it need not outlive.
 pub const MARKED_FILE: &str = "/run/slurmd-charm-marked";
 
+/// The address of another machine under which this node was registered when slurmd was last made to register again for that. Gone with the next boot.
+pub const ADDRESS_FILE: &str = "/run/slurmd-charm-address";
+
 /// What this charm says in Slurm when it closes a node. Nobody else's drain begins like this.
 pub const CHANGE_REASON: &str = "juju: node-config is being applied";
 /// The comment of a node's record that is to be deleted for another one.

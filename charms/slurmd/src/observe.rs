@@ -133,6 +133,8 @@ pub struct Machine {
     /// systemd watches a slurmd that is stuck beside its successor, or in the middle of making one. Looked for only if the controllers do not
     /// know the node, or nobody answers.
     pub stuck: bool,
+    /// The address under which slurmctld looks for this node, if this machine has it no more and nothing was done about it yet.
+    pub moved_from: Option<String>,
     /// The registration that is being replaced, if one is.
     pub change: Option<Change>,
     /// slurmctld was asked to save this node so short a time ago that it may not have done so yet.
@@ -193,6 +195,7 @@ pub struct Record {
     /// Processors and resources that Slurm takes it to have.
     pub cpus: u64,
     pub gres: String,
+    pub address: String,
 }
 
 impl Record {

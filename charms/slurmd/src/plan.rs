@@ -182,6 +182,7 @@ fn run(seen: &Observed, data: &ControllerData) -> Vec<Step> {
     if too_new(seen).is_some() {
         return Vec::new();
     }
+    let moved = seen.machine.moved_from.as_ref();
     match &seen.machine.daemon {
         // Whoever calls because slurmd fails would else be called by its next failure.
         Daemon::Stopped | Daemon::Failing { .. } if !seen.tried.start && (!seen.alarmed || seen.tried.taken_back) => {
@@ -200,6 +201,10 @@ fn run(seen: &Observed, data: &ControllerData) -> Vec<Step> {
                 && spares_jobs(seen) =>
         {
             vec![Step::RestartDaemon]
+        }
+        // slurmctld looks for this node where it is no more, and would give it up with its jobs.
+        Daemon::Running { .. } if !seen.tried.reload && moved.is_some() => {
+            moved.cloned().map(Step::NoteAddress).into_iter().chain([Step::ReloadDaemon]).collect()
         }
         // Slurm saves a new node only after minutes: a controller that crashed before has forgotten it, and slurmd does not
         // notice. A daemon that this very dispatch started is given time.

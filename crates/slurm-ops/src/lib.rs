@@ -42,6 +42,7 @@
 //! an answer of Slurm that it cannot read. Slurm speaks JSON v0.0.42 to it (24.11 and 26.05 both do), or its default if it has
 //! lost that.
 
+pub mod address;
 pub mod clock;
 pub mod command;
 pub mod files;

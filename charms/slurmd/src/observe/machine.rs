@@ -14,7 +14,7 @@ use slurm_ops::packages::Inventory;
 use slurm_ops::scontrol::{LocalJobs, NodeLookup};
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_ops::systemd::UnitState;
-use slurm_ops::{clock, files, hardware, keys, needrestart, packages, scontrol, slurmd, systemd};
+use slurm_ops::{address, clock, files, hardware, keys, needrestart, packages, scontrol, slurmd, systemd};
 
 /// Reads everything but what only some plans depend on.
 pub(super) fn observe(
@@ -78,6 +78,7 @@ pub(super) fn observe(
             }
             _ => false,
         },
+        moved_from: moved_from(machine, &registration)?,
         daemon,
         registration,
         change: files::read_text(machine, names::CHANGE_FILE)?.as_deref().and_then(Change::parse),
@@ -126,6 +127,16 @@ pub(super) fn keys_on_disk(machine: &slurm_ops::Machine) -> Result<Option<KeySet
 fn key_is_news(machine: &slurm_ops::Machine, unit: &UnitState) -> Result<bool, FileError> {
     let written = files::modified(machine, keys::AUTH_KEY_FILE)?;
     Ok(written.zip(unit.main_started).is_some_and(|(written, started)| written >= started))
+}
+
+/// A node behind a translation of addresses is known under one that is none of its own, for good: each such address counts once.
+fn moved_from(machine: &slurm_ops::Machine, registration: &Registration) -> Result<Option<String>, FileError> {
+    let Registration::Present(record) = registration else { return Ok(None) };
+    if !address::is_foreign(&record.address) {
+        return Ok(None);
+    }
+    let noted = files::read_text(machine, names::ADDRESS_FILE)?;
+    Ok(Some(record.address.clone()).filter(|address| noted.as_deref().map(str::trim) != Some(address)))
 }
 
 /// slurmctld saves its nodes at most every five seconds, whenever it is asked to.
@@ -199,6 +210,7 @@ fn registration(lookup: NodeLookup) -> (Registration, Option<String>) {
                 notes: record.notes,
                 cpus: record.cpus,
                 gres: record.gres,
+                address: record.address,
             };
             (Registration::Present(record), None)
         }

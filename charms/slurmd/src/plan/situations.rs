@@ -51,6 +51,7 @@ impl Observed {
                 key_on_disk: false,
                 key_is_news: false,
                 stuck: false,
+                moved_from: None,
                 detected: Some(detected()),
                 remembered: None,
                 detection_saved: false,
@@ -249,6 +250,7 @@ impl Observed {
                 tried.in_place = true;
                 self.record_mut().weight = *weight;
             }
+            Step::NoteAddress(_) => machine.moved_from = None,
             Step::ForgetWeight => machine.set_weight = None,
             Step::BeginChange(change) => machine.change = Some(change.clone()),
             Step::ForgetChange => machine.change = None,

@@ -30,6 +30,8 @@ pub enum Step {
     },
     /// Notes that a node was registered with what the operator asked for.
     RememberWish(Node),
+    /// Notes under which address of another machine this node was registered.
+    NoteAddress(String),
     StartDaemon,
     /// Jobs go on: only the daemon itself is replaced.
     RestartDaemon,
@@ -83,6 +85,7 @@ impl fmt::Display for Step {
                 write!(formatter, "take back `{}`, which slurmd refuses", refused.wish)
             }
             Self::RememberWish(_) => write!(formatter, "remember what the operator asked for"),
+            Self::NoteAddress(address) => write!(formatter, "note that {address} is no address of this machine"),
             Self::StartDaemon => write!(formatter, "start slurmd"),
             Self::RestartDaemon => write!(formatter, "restart slurmd"),
             Self::ReloadDaemon => write!(formatter, "reload slurmd"),

@@ -165,6 +165,15 @@ fn a_node_that_the_controllers_forgot_registers_again() {
 }
 
 #[test]
+fn a_node_whose_address_changed_registers_again_once() {
+    let mut seen = Observed::joined();
+    seen.machine.moved_from = Some("192.0.2.7".to_owned());
+    assert_eq!(plan(&seen).steps, [Step::NoteAddress("192.0.2.7".to_owned()), Step::ReloadDaemon]);
+    seen.tried.reload = true;
+    assert!(!plan(&seen).steps.contains(&Step::ReloadDaemon));
+}
+
+#[test]
 fn a_slurmd_stuck_beside_its_successor_is_restarted_because_it_hears_no_reload() {
     let mut seen = Observed::joined().with_registration(Registration::Absent);
     seen.machine.stuck = true;

@@ -31,6 +31,9 @@ pub struct NodeRecord {
     /// Free text; [`save_node`] leaves a mark there.
     #[serde(default)]
     pub comment: String,
+    /// Where slurmctld looks for it: whence slurmd registered last.
+    #[serde(default)]
+    pub address: String,
     /// Who gave the reason. Slurm's own user: Slurm itself, or a `State=` that the node brought along.
     #[serde(rename = "reason_set_by_user", default)]
     pub reason_by: String,
