@@ -111,3 +111,50 @@ def test_a_job_that_died_with_its_machine_is_not_waited_for(cluster):
     answer = cluster.juju.run("compute/1", "drain", {"reason": "looks for jobs", "wait": True}, wait=60)
     assert answer.results["status"] == "drained"
     cluster.act("compute/1", "resume")
+
+
+@pytest.mark.slow
+def test_a_slurm_conf_of_another_cluster_does_not_hide_this_one(cluster, job):
+    """Slurm's clients read it first; slurmd fetched another one."""
+    conf = "/etc/slurm/slurm.conf"
+    cluster.shell("compute/0", f"printf 'ClusterName=old\\nSlurmctldHost=gone\\nNodeName=x\\nPartitionName=p Nodes=x\\n' >{conf}")
+    try:
+        cluster.fire("compute/0")
+        assert re.search(UP, cluster.message("compute/0"))
+        assert cluster.act("compute/0", "show-node")["node"] == "compute-0"
+    finally:
+        cluster.root("compute/0", "rm", conf)
+
+
+@pytest.mark.slow
+def test_a_full_disk_does_not_leave_the_node_closed(cluster):
+    """The change of the node's description begins, and its new options cannot be written."""
+    cluster.shell(
+        "compute/1",
+        "cp -a /etc/default /run/kept; mount -t tmpfs -o size=64k tmpfs /etc/default; cp -a /run/kept/. /etc/default/;"
+        "dd if=/dev/zero of=/etc/default/full bs=1k 2>/dev/null || true",
+    )
+    try:
+        cluster.refuse("compute/1", "node-config", parameters="RealMemory=2000")
+        assert "No space left" in cluster.await_message("compute/1", "^waiting: for another try")
+    finally:
+        cluster.shell("compute/1", "umount /etc/default; rm -r /run/kept")
+    eventually(lambda: (cluster.node("compute-1")["real_memory"], cluster.state("compute-1")), lambda seen: seen == (2000, "IDLE"), "the node", 120)
+    cluster.await_message("compute/1", UP)
+    cluster.act("compute/1", "node-config", reset=True)
+
+
+@pytest.mark.slow
+def test_a_node_whose_address_changed_is_found_again(cluster, job):
+    """Juju tells a unit of another address of its machine with a config-changed."""
+    address = lambda: cluster.node("compute-0")["address"]
+    own, other = address(), "198.51.100.7"
+    # With a route back, as the network would have one.
+    bridge = cluster.shell("compute/0", f"ip -o route get {own.rsplit('.', 1)[0]}.1 | sed 's/.* dev \\([^ ]*\\).*/\\1/'").strip()
+    cluster.shell(cluster.controller, f"ip route add {other}/32 via {own}")
+    cluster.shell("compute/0", f"ip addr add {other}/32 dev {bridge}; ip route replace {own.rsplit('.', 1)[0]}.0/24 dev {bridge} src {other}; systemctl restart slurmd")
+    eventually(address, lambda seen: seen == other, "address of compute-0", 30)
+    cluster.shell("compute/0", f"ip route replace {own.rsplit('.', 1)[0]}.0/24 dev {bridge} src {own}; ip addr del {other}/32 dev {bridge}")
+    cluster.shell(cluster.controller, f"ip route del {other}/32")
+    cluster.fire("compute/0", "config-changed")
+    eventually(address, lambda seen: seen == own, "address of compute-0", 30)
