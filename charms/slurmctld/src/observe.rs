@@ -104,8 +104,8 @@ pub enum Secret {
     JustMade,
     /// There, and for nobody but this application.
     Kept {
-        /// Its content is there. Juju up to 4.0.11 could lose it.
-        readable: bool,
+        /// Its content is there, and is the key on this machine if there is one. Juju up to 4.0.11 could lose it.
+        holds_key: bool,
     },
     Shared(Shared),
 }
@@ -115,8 +115,8 @@ pub enum Secret {
 pub struct Shared {
     pub id: SecretId,
     pub uri: SecretUri,
-    /// Its content is there. Juju up to 4.0.11 could lose it.
-    pub readable: bool,
+    /// Its content is there, and is the key on this machine if there is one. Juju up to 4.0.11 could lose it.
+    pub holds_key: bool,
     /// The relations over which it can be read.
     pub granted: BTreeSet<RelationId>,
     /// Those of them that were granted in this dispatch. Whether that took shows in a later one.

@@ -300,6 +300,13 @@ impl Model {
         }
     }
 
+    /// Gives an application's secret a revision that its charm did not make.
+    pub fn revise_secret(&self, app: &AppName, label: &str, content: BTreeMap<String, String>) {
+        let mut state = self.state();
+        let secret = state.secrets.values_mut().find(|secret| secret.owner == *app && secret.label == label);
+        secret.into_iter().for_each(|secret| secret.revisions.push(content.clone()));
+    }
+
     /// Has Juju deny every look into a secret, or no longer.
     pub fn deny_secrets(&self, deny: bool) {
         self.state().secrets_denied = deny;

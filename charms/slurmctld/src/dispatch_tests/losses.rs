@@ -83,6 +83,21 @@ fn the_lost_content_of_a_secret_comes_back_from_the_file() {
     assert!(cluster.hook(&Hook::named("update-status")).writes().is_empty());
 }
 
+/// slurmctld runs with the key on disk. Nodes that took another one would be lost with their jobs at their next restart.
+#[test]
+fn a_secret_with_another_key_than_slurmctlds_gets_that_one_back() {
+    for label in [names::AUTH_SECRET, names::JWT_SECRET] {
+        let (cluster, ..) = Cluster::at_rest();
+        let before = cluster.model.secret(&cluster.app, label).expect("a settled cluster has it");
+        let mut other = before.clone();
+        other.insert(names::SECRET_KEY.to_owned(), "b3RoZXIta2V5LW90aGVyLWtleS1vdGhlci1rZXkh".to_owned());
+        cluster.model.revise_secret(&cluster.app, label, other);
+        cluster.hook(&Hook::named("update-status"));
+        assert_eq!(cluster.model.secret(&cluster.app, label), Some(before), "{label}");
+        assert!(cluster.hook(&Hook::named("update-status")).writes().is_empty());
+    }
+}
+
 #[test]
 fn a_grant_that_did_not_take_is_made_again_by_the_timer() {
     let cluster = Cluster::deployed();

@@ -1,11 +1,13 @@
 //! Facts that Juju knows, through its hook tools.
 
+use super::machine::kept;
 use super::{Compute, MountEndpoint, Offer, Peer, Secret, Shared, read::Memory};
 use crate::error::Error;
 use crate::names;
 use charm::tools::{SecretAnswer, SecretInfo, Unreadable};
 use charm::{AppName, Context, EndpointName, Event, RelationId, Tools};
 use slurm_interface::{ComputeData, ControllerData, PeerApp, PeerUnit, SecretUri};
+use slurm_ops::keys;
 use std::collections::BTreeSet;
 
 /// Returns the relations of an endpoint without the one that this very hook ends: Juju may still list it.
@@ -88,6 +90,7 @@ fn is_reserved(app: &AppName) -> bool {
 pub(super) fn auth_secret(
     ctx: &Context,
     tools: &Tools,
+    machine: &slurm_ops::Machine,
     memory: &mut Memory,
     computes: &[Compute],
     trust: bool,
@@ -100,34 +103,45 @@ pub(super) fn auth_secret(
             return Ok(Secret::Unknown);
         };
         let refilled = memory.tried.refilled.contains(label);
-        let readable = if trust || refilled { Some(true) } else { is_readable(tools, label)? };
-        let Some(readable) = readable else { return Ok(Secret::Unknown) };
+        let own = || Ok(kept(keys::read_auth_keys(machine))?.map(|keys| keys.default_key().expose().to_owned()));
+        let holds_key = if trust || refilled { Some(true) } else { holds_key(tools, label, own)? };
+        let Some(holds_key) = holds_key else { return Ok(Secret::Unknown) };
         let shown = computes.iter().filter(|compute| is_granted(&info, &compute.app, &ctx.unit.app()));
         let shown: BTreeSet<RelationId> = shown.map(|compute| compute.relation.clone()).collect();
         let unconfirmed: BTreeSet<RelationId> = memory.granted.difference(&shown).cloned().collect();
         let granted = shown.union(&unconfirmed).cloned().collect();
-        Ok(Secret::Shared(Shared { id: info.id, uri, readable, granted, unconfirmed }))
+        Ok(Secret::Shared(Shared { id: info.id, uri, holds_key, granted, unconfirmed }))
     })
 }
 
 /// Looks up the secret that nobody else reads. Whoever can read it knows all there is to know.
-pub(super) fn jwt_secret(tools: &Tools, memory: &mut Memory) -> Result<Secret, Error> {
+pub(super) fn jwt_secret(tools: &Tools, machine: &slurm_ops::Machine, memory: &mut Memory) -> Result<Secret, Error> {
     remembered(names::JWT_SECRET, memory, |memory| {
         let label = names::JWT_SECRET;
         let refilled = memory.tried.refilled.contains(label);
-        Ok(match if refilled { Some(true) } else { is_readable(tools, label)? } {
+        let own = || Ok(kept(keys::read_jwt_key(machine))?.map(|key| key.expose().to_owned()));
+        Ok(match if refilled { Some(true) } else { holds_key(tools, label, own)? } {
             None => Secret::Unknown,
-            Some(true) => Secret::Kept { readable: true },
-            Some(false) if tools.secret_info_get(label)?.is_some() => Secret::Kept { readable: false },
+            Some(true) => Secret::Kept { holds_key: true },
+            Some(false) if tools.secret_info_get(label)?.is_some() => Secret::Kept { holds_key: false },
             Some(false) => Secret::Absent,
         })
     })
 }
 
-/// Says whether a secret has a key in it. None: Juju would not say. That is no loss, or a new key would be made beside one that serves.
-fn is_readable(tools: &Tools, label: &str) -> Result<Option<bool>, Error> {
+/// Says whether a secret has the key of this machine in it, or any if this machine has none. slurmctld runs with its own, and nodes that took
+/// another one would be lost at their next restart. None: Juju would not say. That is no loss, or a new key would be made beside one that serves.
+fn holds_key(
+    tools: &Tools,
+    label: &str,
+    own: impl FnOnce() -> Result<Option<String>, Error>,
+) -> Result<Option<bool>, Error> {
     Ok(match tools.secret_get_label(label)? {
-        SecretAnswer::Content(content) => Some(content.get(names::SECRET_KEY).is_some()),
+        SecretAnswer::Content(content) => match (content.get(names::SECRET_KEY), own()?) {
+            (Some(offered), Some(own)) => Some(offered == own),
+            (offered, None) => Some(offered.is_some()),
+            (None, Some(_)) => Some(false),
+        },
         SecretAnswer::Unreadable(Unreadable::NotFound) => Some(false),
         SecretAnswer::Unreadable(Unreadable::NotAllowed | Unreadable::AgentGone) => None,
     })

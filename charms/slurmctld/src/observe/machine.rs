@@ -68,8 +68,8 @@ pub(super) fn observe(
         left_alone: needrestart::is_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?,
         store,
         state,
-        auth_key: is_fit(keys::read_auth_keys(machine))?,
-        jwt_key: is_fit(keys::read_jwt_key(machine))?,
+        auth_key: kept(keys::read_auth_keys(machine))?.is_some(),
+        jwt_key: kept(keys::read_jwt_key(machine))?.is_some(),
         keys_private: keys::are_private(machine, names::SLURM_USER)?,
         // A drop-in that systemd has not read does not count.
         drop_in: read_by_systemd(systemd::read_drop_in(machine, names::SERVICE, names::DROP_IN)?),
@@ -111,10 +111,10 @@ fn beside(machine: &slurm_ops::Machine) -> BTreeSet<String> {
 }
 
 /// A key file with something else in it is as good as none: the key comes back from its secret.
-fn is_fit<T>(read: Result<Option<T>, FileError>) -> Result<bool, Error> {
+pub(super) fn kept<T>(read: Result<Option<T>, FileError>) -> Result<Option<T>, Error> {
     match read {
-        Ok(found) => Ok(found.is_some()),
-        Err(FileError::Content { .. }) => Ok(false),
+        Ok(found) => Ok(found),
+        Err(FileError::Content { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

@@ -85,11 +85,11 @@ pub fn observe(
     // Of no interest to a cluster on a local disk.
     let network_state = options.network_state;
     let auth_secret = match leader && !(brief && machine_facts.auth_key && told) {
-        true => juju::auth_secret(ctx, tools, memory, &computes, brief && machine_facts.auth_key)?,
+        true => juju::auth_secret(ctx, tools, machine, memory, &computes, brief && machine_facts.auth_key)?,
         false => Secret::Unknown,
     };
     let jwt_secret = match leader && !(brief && machine_facts.jwt_key) {
-        true => juju::jwt_secret(tools, memory)?,
+        true => juju::jwt_secret(tools, machine, memory)?,
         false => Secret::Unknown,
     };
     Ok(Observed {

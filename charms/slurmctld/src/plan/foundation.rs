@@ -79,7 +79,7 @@ pub(super) fn prepare(seen: &Observed) -> Vec<Step> {
 fn key(secret: &Secret, make: Step, restore: Step) -> Option<Step> {
     match secret {
         Secret::Absent => Some(make),
-        Secret::Shared(Shared { readable: true, .. }) | Secret::Kept { readable: true } => Some(restore),
+        Secret::Shared(Shared { holds_key: true, .. }) | Secret::Kept { holds_key: true } => Some(restore),
         Secret::Shared(_) | Secret::Kept { .. } => Some(make),
         Secret::JustMade | Secret::Unknown => None,
     }

@@ -56,7 +56,7 @@ pub(super) fn share(seen: &Observed) -> Vec<Step> {
 fn keep(secret: &Secret, label: &'static str, on_disk: bool) -> Option<Step> {
     match secret {
         Secret::Absent if on_disk => Some(Step::AddSecret(label)),
-        Secret::Shared(Shared { readable: false, .. }) | Secret::Kept { readable: false } if on_disk => {
+        Secret::Shared(Shared { holds_key: false, .. }) | Secret::Kept { holds_key: false } if on_disk => {
             Some(Step::RefillSecret(label))
         }
         Secret::Absent | Secret::Shared(_) | Secret::Kept { .. } | Secret::JustMade | Secret::Unknown => None,

@@ -226,7 +226,7 @@ impl Observed {
             Step::OpenPort => self.port_open = true,
             Step::AddSecret(label) => *self.secret(label) = Secret::JustMade,
             Step::RefillSecret(label) => match self.secret(label) {
-                Secret::Shared(Shared { readable, .. }) | Secret::Kept { readable } => *readable = true,
+                Secret::Shared(Shared { holds_key, .. }) | Secret::Kept { holds_key } => *holds_key = true,
                 other => panic!("a refill of {other:?}"),
             },
             Step::GrantSecret(relation) => match &mut self.auth_secret {
@@ -264,5 +264,5 @@ pub(crate) fn shared(granted: &[&str]) -> Secret {
     let granted = granted.iter().map(|relation| relation.parse().unwrap()).collect();
     let uri = SecretUri::new(URI).unwrap();
     let id: SecretId = uri.as_str().parse().unwrap();
-    Secret::Shared(Shared { id, uri, readable: true, granted, unconfirmed: Default::default() })
+    Secret::Shared(Shared { id, uri, holds_key: true, granted, unconfirmed: Default::default() })
 }

@@ -93,7 +93,7 @@ impl fmt::Display for Step {
             Self::SavePartitions(_) => write!(formatter, "save partitions"),
             Self::OpenPort => write!(formatter, "open port {}", names::PORT),
             Self::AddSecret(label) => write!(formatter, "add secret {label}"),
-            Self::RefillSecret(label) => write!(formatter, "put back what secret {label} lost"),
+            Self::RefillSecret(label) => write!(formatter, "put the key back into secret {label}"),
             Self::GrantSecret(relation) => write!(formatter, "grant secret {} to {relation}", names::AUTH_SECRET),
             Self::PublishPeerApp(relation, _) => write!(formatter, "publish cluster name to {relation}"),
             Self::PublishPeerUnit(relation, _) => write!(formatter, "publish host name to {relation}"),

@@ -320,9 +320,9 @@ fn a_lost_secret_comes_back_from_the_key() {
     let mut seen = Observed::serving();
     for secret in [&mut seen.auth_secret, &mut seen.jwt_secret] {
         let Secret::Shared(shared) = secret else { panic!() };
-        shared.readable = false;
+        shared.holds_key = false;
     }
-    check(seen.clone(), &["put back what secret slurm-auth-key lost", "put back what secret slurm-jwt-key lost"]);
+    check(seen.clone(), &["put the key back into secret slurm-auth-key", "put the key back into secret slurm-jwt-key"]);
     // With both gone there is nothing but to make a new one.
     seen.machine.auth_key = false;
     check(seen, &["make the authentication key"]);
