@@ -166,6 +166,10 @@ fn shown(seen: &Observed) -> ActionResults {
         Some(ignored) => results.with("ignored", ignored),
         None => results,
     };
+    let results = match &seen.machine.registration {
+        Registration::Present(record) if record.has("INVALID_REG") => results.with("refused", record.reason.as_str()),
+        _ => results,
+    };
     let registered = matches!(seen.machine.registration, Registration::Present(_));
     match (status::pending(seen), plan::described(seen)) {
         (Some(pending), Some(described)) => results.with("pending", pending).with("wanted", described.render()),
@@ -200,5 +204,15 @@ mod tests {
         for text in ["", "=", "Weight=5", "Feature=State", "Portly=1", "state"] {
             assert_eq!(owned(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn what_slurmctld_refuses_is_in_the_answer() {
+        let mut seen = Observed::joined();
+        assert!(!shown(&seen).entries().iter().any(|(key, _)| key == "refused"));
+        let record = seen.record_mut();
+        record.states.extend(["DRAIN".to_owned(), "INVALID_REG".to_owned()]);
+        record.reason = "Low TmpDisk".to_owned();
+        assert!(shown(&seen).entries().contains(&("refused".to_owned(), "Low TmpDisk".to_owned())));
     }
 }

@@ -47,6 +47,7 @@ pub(super) fn observe(
         }),
         (_, None) => None,
     };
+    let written = slurmd::read_options(machine)?.map(launch);
     let (cause, complaint) = trouble(machine, &daemon, &registration, silence.as_deref());
     Ok(Machine {
         version,
@@ -66,8 +67,8 @@ pub(super) fn observe(
         // A note that cannot be read is none: there is nothing to go back to, and nothing to tell.
         proven: files::read_text(machine, names::PROVEN_CONFIG_FILE)?.and_then(node).unwrap_or_default(),
         refused: files::read_text(machine, names::REFUSED_CONFIG_FILE)?.and_then(refused),
-        written: slurmd::read_options(machine)?.map(launch),
-        occupant: occupant(ctx, machine, node_name)?,
+        occupant: other_unit(ctx, machine, node_name, written.as_ref()),
+        written,
         // systemd has an opinion about units that do not exist, too.
         kill_mode: if unit.exists() { unit.kill_mode } else { String::new() },
         invocation: unit.invocation,
@@ -102,12 +103,21 @@ pub(super) fn skew(machine: &slurm_ops::Machine) -> Option<i64> {
 
 /// Returns the node that this machine is already, if the unit it belongs to is still here.
 pub fn occupant(ctx: &Context, machine: &slurm_ops::Machine, own: &NodeName) -> Result<Option<NodeName>, FileError> {
-    let other = slurmd::read_options(machine)?.map(|options| launch(options).node_name).filter(|name| name != own);
+    Ok(other_unit(ctx, machine, own, slurmd::read_options(machine)?.map(launch).as_ref()))
+}
+
+fn other_unit(
+    ctx: &Context,
+    machine: &slurm_ops::Machine,
+    own: &NodeName,
+    written: Option<&Launch>,
+) -> Option<NodeName> {
+    let other = written.map(|launch| &launch.node_name).filter(|name| *name != own);
     // A node is called like its unit, and so is the directory of the unit's agent, which goes with it.
     let agents = ctx.charm_dir.ancestors().nth(2);
     let is_here =
-        |name: &NodeName| agents.is_some_and(|agents| machine.path(agents.join(format!("unit-{name}"))).exists());
-    Ok(other.filter(is_here))
+        |name: &&NodeName| agents.is_some_and(|agents| machine.path(agents.join(format!("unit-{name}"))).exists());
+    other.filter(is_here).cloned()
 }
 
 /// A key that others can read, or that Slurm would not take because of whose it is, has to be written anew.
