@@ -26,7 +26,7 @@ pub use partition::{
     PartitionLookup, PartitionRecord, PartitionState, delete_partition, partition, partitions, save_partitions,
     set_partition_state,
 };
-pub use reconfigure::{Candidate, Reconfigure, can_reconfigure, check, check_and_ask, reconfigure};
+pub use reconfigure::{Candidate, Reconfigure, can_reconfigure, check, check_and_ask, is_shut_out, reconfigure};
 pub use reservation::{ReservationRecord, reservations, reservations_naming};
 pub use smoke::{Smoke, smoke};
 

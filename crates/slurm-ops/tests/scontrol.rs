@@ -32,6 +32,14 @@ fn a_node_that_takes_jobs_is_usable() {
 }
 
 #[test]
+fn clients_that_are_shut_out_are_told_from_a_controller_that_is_down() {
+    let said = "scontrol: error: failed to connect to any sack sockets\nscontrol: error: create_external: failed to create token\n";
+    assert!(scontrol::is_shut_out(&answering("Slurmctld(primary) at ctl is DOWN\n", said, 1).machine()));
+    assert!(!scontrol::is_shut_out(&answering("Slurmctld(primary) at ctl is DOWN\n", "", 1).machine()));
+    assert!(!scontrol::is_shut_out(&answering("Slurmctld(primary) at ctl is UP\n", "", 0).machine()));
+}
+
+#[test]
 fn a_drained_node_says_why() {
     let sandbox = answering(include_str!("recorded/node-drained.json"), "", 0);
     let NodeLookup::Present(node) = scontrol::node(&sandbox.machine(), &compute_0()) else { panic!("not found") };

@@ -11,7 +11,7 @@ use crate::observe::Memory;
 use slurm_conf::{Overlaid, PartitionName};
 use slurm_ops::files::{self, Access};
 use slurm_ops::scontrol::{self, Candidate, Reconfigure};
-use slurm_ops::{Machine, clock};
+use slurm_ops::{Machine, clock, systemd};
 
 /// Puts a configuration in place if Slurm's parser can read it; else notes why not.
 pub(super) fn offer(
@@ -151,7 +151,13 @@ pub(super) fn reconfigure(
         Reconfigure::Refused { reason } => {
             memory.forget_daemon();
             by_hand::forget(machine)?;
-            restore(machine, &Refused { files: live, version: version.to_owned(), reason }, suspects, back)
+            restore(machine, &Refused { files: live, version: version.to_owned(), reason }, suspects, back)?;
+            if scontrol::is_shut_out(machine) {
+                tracing::warn!("slurmctld serves no client since it refused the files: it is restarted");
+                systemd::reset_failed(machine, names::SERVICE)?;
+                systemd::restart(machine, names::SERVICE)?;
+            }
+            Ok(())
         }
         Reconfigure::Unknown { why } => {
             memory.forget_daemon();

@@ -101,6 +101,13 @@ pub fn reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Reco
     }
 }
 
+/// Tells whether no client on this machine gets through although slurmctld runs. Up to 25.11.4 one that resumes after a refused reconfigure
+/// no longer serves its socket, which the successor took along, and only a restart brings it back.
+pub fn is_shut_out(machine: &Machine) -> bool {
+    let answer = scontrol(machine).arg("ping").deadline(CHECK_DEADLINE).output();
+    answer.is_ok_and(|output| !output.success() && output.stderr.contains("failed to connect to any sack sockets"))
+}
+
 /// Waits for how a reconfigure ends whose client has given up. Asking again would only queue behind it: slurmctld serves nobody while its
 /// successor starts, and that one waits a minute for a file that is not there. `None`: the journal does not tell.
 fn awaited(machine: &Machine, began: u64) -> Option<Reconfigure> {
