@@ -6,7 +6,9 @@
 | `SOAK_SEED` | which random events; printed at the start, so that a run can be repeated |
 
 A job that Slurm accepted has to end COMPLETED. It may have been started again where its machine was rebooted under it. slurmctld saves jobs some
-seconds after it accepted them, whoever runs it, so none is submitted just before it is killed or its machine is.
+seconds after they changed, whoever runs it. So none is submitted just before it is killed, and of those that run then it may have forgotten that
+they began (it starts them again, which slurmd refuses: the node is drained, the job held) or that they ended (it waits for them until the node
+registers anew, half an hour later). An operator puts that right; of any other job it would be a failure.
 """
 import os
 import random
@@ -20,6 +22,7 @@ from cluster import charm_file, eventually
 SECONDS = int(os.environ.get("SOAK_SECONDS") or 300)
 SEED = os.environ.get("SOAK_SEED") or str(random.SystemRandom().randrange(10**6))
 SAVED_AFTER = 8
+LONGEST = 30
 MOST_NODES = 3
 # Without this Slurm would forget jobs five minutes after their end, and nobody could count them.
 REMEMBER = "MinJobAge=86400"
@@ -31,9 +34,10 @@ class Soak:
         self.random = random.Random(SEED)
         self.jobs = []
         self.told = []
+        self.in_doubt = set()
 
     def submit(self):
-        seconds = self.random.choice((1, 2, 5, 15, 30))
+        seconds = self.random.choice((1, 2, 5, 15, LONGEST))
         try:
             self.jobs.append(self.cluster.submit(f"sleep {seconds}", "--time=30"))
         except jubilant.CLIError as error:
@@ -64,7 +68,9 @@ class Soak:
         self.cluster.root(unit, "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmd")
 
     def slurmctld_is_killed(self):
+        self.in_doubt |= self.running()
         time.sleep(SAVED_AFTER)
+        self.in_doubt |= self.running()
         self.cluster.root("slurmctld/0", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmctld")
 
     def update_status(self):
@@ -109,14 +115,41 @@ class Soak:
             # A machine that is just booting takes no orders; what it does not take does not count as an event.
             print(f"  not possible now: {str(error)[:200]}", flush=True)
 
+    def queue(self, states, fields):
+        """A list of words for each job in such a state."""
+        shown = self.cluster.on("slurmctld/0", "squeue", "--noheader", f"--states={states}", f"--Format={fields}")
+        return [line.split(maxsplit=1) for line in shown.splitlines()]
+
+    def running(self):
+        return {job for job, _ in self.queue("running", "JobID:20,TimeUsed:20")}
+
     def operate(self):
-        """What an operator does: nodes that Slurm keeps down after a reboot are looked at and resumed."""
+        """What an operator does: nodes that Slurm keeps out of service after a reboot or a crash are looked at and resumed, and so are jobs."""
         try:
-            shown = self.cluster.on("slurmctld/0", "sinfo", "--noheader", "--Node", "--states=down", "--format=%N").split()
-            for node in shown:
+            shown = self.cluster.on("slurmctld/0", "sinfo", "--noheader", "--Node", "--states=down,drain", "--format=%N %E")
+            for node, reason in (line.split(maxsplit=1) for line in shown.splitlines()):
+                assert reason in ("Node unexpectedly rebooted", "Duplicate jobid", "none"), (node, reason)
                 self.cluster.scontrol("update", f"nodename={node}", "state=resume")
+            held = {job for job, reason in self.queue("pending", "JobID:20,Reason:60") if "held" in reason.lower()}
+            # Whole minutes: `5:07`.
+            stale = {job for job, used in self.queue("running", "JobID:20,TimeUsed:20") if ":" in used and int(used.split(":")[0]) >= 2}
+            assert held | stale <= self.in_doubt, f"held {held}, without an end {stale}, in doubt only {self.in_doubt}"
+            for job in held:
+                self.cluster.scontrol("release", job)
+            for job in stale:
+                print(f"  requeue job {job}, of which slurmctld has forgotten the end", flush=True)
+                self.cluster.scontrol("requeue", job)
         except jubilant.CLIError:
             pass  # Nobody answers: later.
+
+    def show(self):
+        """Prints what an administrator would look at."""
+        for words in (["squeue", "--format=%i %T %M %N %r"], ["sinfo", "--Node", "--long"], ["scontrol", "show", "jobs", "--oneliner"]):
+            print(self.cluster.on("slurmctld/0", *words))
+        print(self.cluster.root("slurmctld/0", "journalctl", "--quiet", "--no-pager", "--unit=slurmctld", "--output=short-iso"))
+        for unit in self.nodes():
+            print(unit, self.cluster.shell(unit, f"scontrol listjobs {unit.replace('/', '-')} || true; ps -e -o lstart,args | grep slurm"))
+            print(self.cluster.root(unit, "journalctl", "--quiet", "--no-pager", "--unit=slurmd", "--output=short-iso"))
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +178,11 @@ def test_no_job_is_lost(cluster):
             return {"slurmctld": str(error)[-300:]}
         return {job: state for job, state in states.items() if state != "COMPLETED"}
 
-    eventually(unfinished, lambda left: not left, f"jobs that have not ended well, seed {SEED}, after {soak.told}", 600)
+    try:
+        eventually(unfinished, lambda left: not left, f"jobs that have not ended well, seed {SEED}, after {soak.told}", 600)
+    except AssertionError:
+        soak.show()
+        raise
     cluster.settle(slurmctld=1, compute=len(soak.nodes()))
     assert len(set(cluster.hosts(nodes=len(soak.nodes())))) == len(soak.nodes())
     print(f"{len(soak.jobs)} jobs, {len(soak.told)} events, none lost", flush=True)
