@@ -152,7 +152,7 @@ def test_a_node_whose_address_changed_is_found_again(cluster, job):
     # With a route back, as the network would have one.
     bridge = cluster.shell("compute/0", f"ip -o route get {own.rsplit('.', 1)[0]}.1 | sed 's/.* dev \\([^ ]*\\).*/\\1/'").strip()
     cluster.shell(cluster.controller, f"ip route add {other}/32 via {own}")
-    cluster.shell("compute/0", f"ip addr add {other}/32 dev {bridge}; ip route replace {own.rsplit('.', 1)[0]}.0/24 dev {bridge} src {other}; systemctl restart slurmd")
+    cluster.shell("compute/0", f"ip addr add {other}/32 dev {bridge}; ip route replace {own.rsplit('.', 1)[0]}.0/24 dev {bridge} src {other}; systemctl reset-failed slurmd; systemctl restart slurmd")
     eventually(address, lambda seen: seen == other, "address of compute-0", 30)
     cluster.shell("compute/0", f"ip route replace {own.rsplit('.', 1)[0]}.0/24 dev {bridge} src {own}; ip addr del {other}/32 dev {bridge}")
     cluster.shell(cluster.controller, f"ip route del {other}/32")
