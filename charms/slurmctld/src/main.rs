@@ -9,6 +9,7 @@ mod error;
 mod names;
 mod observe;
 mod plan;
+mod secret_content;
 mod status;
 
 use crate::error::Error;

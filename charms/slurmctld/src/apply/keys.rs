@@ -1,7 +1,8 @@
-//! The keys of the cluster: as files on this machine, and as secrets of the application. Whichever is lost comes back from the other.
+//! The keys of the cluster: as files on this machine, and as secrets of the application. Whichever is lost comes back from the other, and where
+//! they differ the file counts.
 
 use crate::error::Error;
-use crate::names;
+use crate::{names, secret_content};
 use charm::Tools;
 use charm::tools::{SecretAnswer, SecretContent};
 use slurm_ops::Machine;
@@ -49,7 +50,7 @@ pub(super) fn add_secret(tools: &Tools, machine: &Machine, label: &'static str) 
     Ok(())
 }
 
-/// Puts the key on this machine back into a secret that lost its content.
+/// Puts the key on this machine back into a secret that lost it.
 pub(super) fn refill_secret(tools: &Tools, machine: &Machine, label: &'static str) -> Result<(), Error> {
     if let Some(info) = tools.secret_info_get(label)? {
         tools.secret_set(&info.id, &content(machine, label)?);
@@ -58,16 +59,5 @@ pub(super) fn refill_secret(tools: &Tools, machine: &Machine, label: &'static st
 }
 
 fn content(machine: &Machine, label: &'static str) -> Result<SecretContent, Error> {
-    let lost = || Error::KeyLost { label };
-    match label {
-        names::JWT_SECRET => {
-            let key = keys::read_jwt_key(machine)?.ok_or_else(lost)?;
-            Ok(SecretContent::default().with(names::SECRET_KEY, key.expose()))
-        }
-        _ => {
-            let keys = keys::read_auth_keys(machine)?.ok_or_else(lost)?;
-            let key = keys.default_key();
-            Ok(SecretContent::default().with(names::SECRET_KEY, key.expose()).with(names::SECRET_KEY_ID, key.id()))
-        }
-    }
+    secret_content::wanted(machine, label)?.ok_or(Error::KeyLost { label })
 }

@@ -1,13 +1,11 @@
 //! Facts that Juju knows, through its hook tools.
 
-use super::machine::kept;
 use super::{Compute, MountEndpoint, Offer, Peer, Secret, Shared, read::Memory};
 use crate::error::Error;
-use crate::names;
+use crate::{names, secret_content};
 use charm::tools::{SecretAnswer, SecretInfo, Unreadable};
 use charm::{AppName, Context, EndpointName, Event, RelationId, Tools};
 use slurm_interface::{ComputeData, ControllerData, PeerApp, PeerUnit, SecretUri};
-use slurm_ops::keys;
 use std::collections::BTreeSet;
 
 /// Returns the relations of an endpoint without the one that this very hook ends: Juju may still list it.
@@ -103,8 +101,7 @@ pub(super) fn auth_secret(
             return Ok(Secret::Unknown);
         };
         let refilled = memory.tried.refilled.contains(label);
-        let own = || Ok(kept(keys::read_auth_keys(machine))?.map(|keys| keys.default_key().expose().to_owned()));
-        let holds_key = if trust || refilled { Some(true) } else { holds_key(tools, label, own)? };
+        let holds_key = if trust || refilled { Some(true) } else { holds_key(tools, machine, label)? };
         let Some(holds_key) = holds_key else { return Ok(Secret::Unknown) };
         let shown = computes.iter().filter(|compute| is_granted(&info, &compute.app, &ctx.unit.app()));
         let shown: BTreeSet<RelationId> = shown.map(|compute| compute.relation.clone()).collect();
@@ -119,8 +116,7 @@ pub(super) fn jwt_secret(tools: &Tools, machine: &slurm_ops::Machine, memory: &m
     remembered(names::JWT_SECRET, memory, |memory| {
         let label = names::JWT_SECRET;
         let refilled = memory.tried.refilled.contains(label);
-        let own = || Ok(kept(keys::read_jwt_key(machine))?.map(|key| key.expose().to_owned()));
-        Ok(match if refilled { Some(true) } else { holds_key(tools, label, own)? } {
+        Ok(match if refilled { Some(true) } else { holds_key(tools, machine, label)? } {
             None => Secret::Unknown,
             Some(true) => Secret::Kept { holds_key: true },
             Some(false) if tools.secret_info_get(label)?.is_some() => Secret::Kept { holds_key: false },
@@ -131,17 +127,12 @@ pub(super) fn jwt_secret(tools: &Tools, machine: &slurm_ops::Machine, memory: &m
 
 /// Says whether a secret has the key of this machine in it, or any if this machine has none. slurmctld runs with its own, and nodes that took
 /// another one would be lost at their next restart. None: Juju would not say. That is no loss, or a new key would be made beside one that serves.
-fn holds_key(
-    tools: &Tools,
-    label: &str,
-    own: impl FnOnce() -> Result<Option<String>, Error>,
-) -> Result<Option<bool>, Error> {
+fn holds_key(tools: &Tools, machine: &slurm_ops::Machine, label: &str) -> Result<Option<bool>, Error> {
     Ok(match tools.secret_get_label(label)? {
-        SecretAnswer::Content(content) => match (content.get(names::SECRET_KEY), own()?) {
-            (Some(offered), Some(own)) => Some(offered == own),
-            (offered, None) => Some(offered.is_some()),
-            (None, Some(_)) => Some(false),
-        },
+        SecretAnswer::Content(content) => Some(match secret_content::wanted(machine, label)? {
+            Some(wanted) => content == wanted,
+            None => content.get(names::SECRET_KEY).is_some(),
+        }),
         SecretAnswer::Unreadable(Unreadable::NotFound) => Some(false),
         SecretAnswer::Unreadable(Unreadable::NotAllowed | Unreadable::AgentGone) => None,
     })

@@ -4,10 +4,9 @@ use super::read::Memory;
 use super::{Daemon, Machine, StateDirectory, Store};
 use crate::configuration::{Files, Refusals};
 use crate::error::Error;
-use crate::names;
+use crate::{names, secret_content};
 use charm::Context;
 use slurm_conf::{HostName, SlurmConf};
-use slurm_ops::files::FileError;
 use slurm_ops::mounts::Mount;
 use slurm_ops::packages::Inventory;
 use slurm_ops::systemd::UnitState;
@@ -68,8 +67,8 @@ pub(super) fn observe(
         left_alone: needrestart::is_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?,
         store,
         state,
-        auth_key: kept(keys::read_auth_keys(machine))?.is_some(),
-        jwt_key: kept(keys::read_jwt_key(machine))?.is_some(),
+        auth_key: secret_content::wanted(machine, names::AUTH_SECRET)?.is_some(),
+        jwt_key: secret_content::wanted(machine, names::JWT_SECRET)?.is_some(),
         keys_private: keys::are_private(machine, names::SLURM_USER)?,
         // A drop-in that systemd has not read does not count.
         drop_in: read_by_systemd(systemd::read_drop_in(machine, names::SERVICE, names::DROP_IN)?),
@@ -108,15 +107,6 @@ fn is_configuration_open(machine: &slurm_ops::Machine) -> Result<bool, Error> {
 fn beside(machine: &slurm_ops::Machine) -> BTreeSet<String> {
     let entries = std::fs::read_dir(machine.path(names::CONFIGURATION_DIRECTORY)).into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
-}
-
-/// A key file with something else in it is as good as none: the key comes back from its secret.
-pub(super) fn kept<T>(read: Result<Option<T>, FileError>) -> Result<Option<T>, Error> {
-    match read {
-        Ok(found) => Ok(found),
-        Err(FileError::Content { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// A record that cannot be read is none: what it says would be found out again.

@@ -101,7 +101,7 @@ pub fn reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Reco
     }
 }
 
-/// Tells whether no client on this machine gets through although slurmctld runs. Up to 25.11.4 one that resumes after a refused reconfigure
+/// Tells whether no client on this machine gets through although slurmctld runs. One of 25.11.2 that resumes after a refused reconfigure
 /// no longer serves its socket, which the successor took along, and only a restart brings it back.
 pub fn is_shut_out(machine: &Machine) -> bool {
     let answer = scontrol(machine).arg("ping").deadline(CHECK_DEADLINE).output();
