@@ -185,6 +185,11 @@ impl FakeMachine {
         self.programs.state().slurm.objections.push((word.to_owned(), journal.to_owned()));
     }
 
+    /// Has slurmctld serve nobody after a reconfigure that it refused, until it is restarted.
+    pub fn slurmctld_sulks(&self) {
+        self.programs.state().slurm.sulks = true;
+    }
+
     /// Has the next reconfigure refuse, with this line in the journal.
     pub fn refuse_next_configuration(&self, journal: &str) {
         self.programs.state().slurm.refusal = Some(journal.to_owned());

@@ -99,6 +99,19 @@ fn a_secret_with_another_key_than_slurmctlds_gets_that_one_back() {
 }
 
 #[test]
+fn a_slurmctld_that_serves_nobody_after_a_refusal_is_restarted() {
+    let (cluster, ..) = Cluster::at_rest();
+    let before = cluster.conf();
+    cluster.machine.slurmctld_sulks();
+    cluster.machine.slurmctld_refuses("KillWait=7", "fatal: no such wait");
+    cluster.configure("slurm-conf-parameters", serde_json::json!("KillWait=7"));
+    assert_eq!(cluster.conf(), before);
+    assert!(cluster.status().contains("no such wait"), "{}", cluster.status());
+    cluster.configure("slurm-conf-parameters", serde_json::json!(""));
+    assert_eq!(cluster.status(), "active: primary - UP");
+}
+
+#[test]
 fn a_grant_that_did_not_take_is_made_again_by_the_timer() {
     let cluster = Cluster::deployed();
     let (relation, _) = cluster.integrate("compute");

@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Slurm {
     /// No controller answers.
     pub(super) silent: bool,
+    /// After a refused reconfigure slurmctld serves nobody until it is restarted.
+    pub(super) sulks: bool,
+    pub(super) shut_out: bool,
     /// What the journal has to say about the next reconfigure, which is refused.
     pub(super) refusal: Option<String>,
     pub(super) journal: String,
@@ -41,6 +44,7 @@ pub(super) struct Node {
 }
 
 const SILENCE: &str = "slurm_load error: Unable to contact slurm controller (connect failure)\n";
+const SHUT_OUT: &str = "scontrol: error: sack_create: failed to connect to any sack sockets\n";
 const PARTITION_STATE: &str = "/var/lib/slurm/checkpoint/state/part_state";
 
 impl Slurm {
@@ -145,6 +149,7 @@ impl Programs {
             ["--oneliner", "show", "node"] if self.candidate().is_some() && self.check(state).code != 0 => {
                 return self.check(state);
             }
+            _ if state.slurm.shut_out => return fails(1, SHUT_OUT),
             ["ping", ..] => return says(self.ping(state).to_string()),
             _ => {}
         }
@@ -246,6 +251,7 @@ impl Programs {
         match refusal {
             None => says(""),
             Some(journal) => {
+                state.slurm.shut_out = state.slurm.sulks;
                 state.slurm.journal = format!(
                     "slurmctld: Processing Reconfiguration Request\nslurmctld: {journal}\n\
                      slurmctld: error: Resuming operation, reconfigure failed.\n"

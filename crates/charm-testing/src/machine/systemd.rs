@@ -95,6 +95,7 @@ impl Programs {
         if running && !again {
             return;
         }
+        state.slurm.shut_out = false;
         // The packaged unit is skipped without its configuration, and nobody calls that a failure.
         let arguments = match name {
             "slurmctld.service" if self.read("/etc/slurm/slurm.conf").is_none() => return,
