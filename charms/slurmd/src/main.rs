@@ -1,73 +1,7 @@
-//! The slurmd charm: the compute nodes of a Slurm cluster. Only wiring is here.
+//! The program that Juju starts for every hook and action.
 
-mod actions;
-mod apply;
-mod change;
-#[cfg(test)]
-mod dispatch_tests;
-mod error;
-mod names;
-mod observe;
-mod options;
-mod plan;
-mod status;
-
-use crate::error::Error;
-use crate::observe::{Memory, Observed};
-use crate::plan::Step;
-use charm::{ActionFailure, ActionName, ActionResults, Charm, Context, Plan, Reconciler, Status, Tools};
-use slurm_ops::Machine;
 use std::process::ExitCode;
 
-/// What one dispatch works with.
-pub struct Slurmd {
-    ctx: Context,
-    tools: Tools,
-    machine: Machine,
-    memory: Memory,
-}
-
-impl Slurmd {
-    /// Puts together what one dispatch works with, on the machine given.
-    fn on(machine: Machine, ctx: Context, tools: Tools) -> Self {
-        Self { ctx, tools, machine, memory: Memory::default() }
-    }
-}
-
-impl Reconciler for Slurmd {
-    type Observed = Observed;
-    type Step = Step;
-    type Error = Error;
-
-    fn observe(&mut self) -> Result<Observed, Error> {
-        observe::observe(&self.ctx, &self.tools, &self.machine, &mut self.memory)
-    }
-
-    fn plan(seen: &Observed) -> Plan<Step> {
-        plan::plan(seen)
-    }
-
-    fn apply(&mut self, step: &Step) -> Result<(), Error> {
-        apply::apply(&self.ctx, &self.tools, &self.machine, &mut self.memory, step)
-    }
-
-    fn status(seen: &Observed) -> Status {
-        status::status(seen)
-    }
-}
-
-impl Charm for Slurmd {
-    const TIMERS: &'static [&'static str] = &[names::EVENT_LOOK_AGAIN, names::EVENT_DAEMON_FAILED];
-
-    fn new(ctx: Context, tools: Tools) -> Self {
-        Self::on(Machine::new().with_fetched_conf(names::FETCHED_CONF), ctx, tools)
-    }
-
-    fn act(&mut self, action: &ActionName) -> Result<ActionResults, ActionFailure> {
-        actions::act(self, action)
-    }
-}
-
 fn main() -> ExitCode {
-    charm::run::<Slurmd>()
+    charm::run::<slurmd_charm::Slurmd>()
 }
