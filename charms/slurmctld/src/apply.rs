@@ -25,7 +25,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
     match step {
         Step::InstallPackages(source) => {
             let mut shown = Ok(());
-            let begin = || shown = tools.status_set(&Status::maintenance("installing slurmctld"));
+            let begin = || shown = tools.writer().status_set(&Status::maintenance("installing slurmctld"));
             if let Err(error) = packages::ensure_installed(machine, source, &names::PACKAGES, begin) {
                 tracing::warn!("could not {step}: {error}");
                 memory.tried.install = Some(Obstacle::try_from(error)?);
@@ -43,7 +43,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             needrestart::ensure_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?;
         }
         Step::ReportVersion(version) => {
-            tools.application_version_set(version)?;
+            tools.writer().application_version_set(version)?;
             let note = ctx.charm_dir.join(names::REPORTED_VERSION);
             files::replace(machine, note, version.as_bytes(), &Access::own(0o644))?;
         }
@@ -87,7 +87,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             memory.tried.save = true;
             configuration::save_partitions(machine, memory, partition);
         }
-        Step::OpenPort => tools.open_port(Port::tcp(names::PORT)),
+        Step::OpenPort => tools.writer().open_port(Port::tcp(names::PORT)),
         Step::AddSecret(label) => {
             keys::add_secret(tools, machine, label)?;
             memory.secrets_made.insert(label);
@@ -99,15 +99,15 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         Step::GrantSecret(relation) => {
             // Only the leader plans this, and it has just seen the secret.
             if let Some(info) = tools.secret_info_get(names::AUTH_SECRET)? {
-                tools.secret_grant(&info.id, relation, Grantee::Application);
+                tools.writer().secret_grant(&info.id, relation, Grantee::Application);
             }
             memory.granted.insert(relation.clone());
         }
         Step::PublishPeerApp(relation, bag) | Step::RequestMount(relation, bag) => {
-            tools.relation_set_app(relation, bag);
+            tools.writer().relation_set_app(relation, bag);
         }
-        Step::PublishController(relation, bag) => tools.relation_set_app_mirrored(relation, bag),
-        Step::PublishPeerUnit(relation, bag) => tools.relation_set_unit(relation, bag),
+        Step::PublishController(relation, bag) => tools.writer().relation_set_app_mirrored(relation, bag),
+        Step::PublishPeerUnit(relation, bag) => tools.writer().relation_set_unit(relation, bag),
         Step::StartWaking => {
             let wake = Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN);
             timer::ensure_set(machine, &wake.name, &wake.command, &RHYTHM)?;

@@ -27,7 +27,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
     match step {
         Step::InstallPackages(source) => {
             let mut shown = Ok(());
-            let begin = || shown = tools.status_set(&Status::maintenance("installing slurmd"));
+            let begin = || shown = tools.writer().status_set(&Status::maintenance("installing slurmd"));
             if let Err(error) = packages::ensure_installed(machine, source, &names::PACKAGES, begin) {
                 tracing::warn!("could not {step}: {error}");
                 tried.install = Some(Obstacle::try_from(error)?);
@@ -45,11 +45,11 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             needrestart::ensure_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?;
         }
         Step::ReportVersion(version) => {
-            tools.application_version_set(version)?;
+            tools.writer().application_version_set(version)?;
             let note = ctx.charm_dir.join(names::REPORTED_VERSION);
             files::replace(machine, note, version.as_bytes(), &Access::own(0o644))?;
         }
-        Step::PublishPartition(relation, bag) => tools.relation_set_app_mirrored(relation, bag),
+        Step::PublishPartition(relation, bag) => tools.writer().relation_set_app_mirrored(relation, bag),
         Step::WriteAlarm(text) => {
             systemd::ensure_unit_file(machine, names::ALARM, text)?;
         }
@@ -111,7 +111,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         Step::ForgetChange => {
             files::remove(machine, names::CHANGE_FILE)?;
         }
-        Step::OpenPort => tools.open_port(Port::tcp(names::PORT)),
+        Step::OpenPort => tools.writer().open_port(Port::tcp(names::PORT)),
         Step::StartWaking => {
             let wake = Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN);
             timer::ensure_set(machine, &wake.name, &wake.command, &RHYTHM)?;

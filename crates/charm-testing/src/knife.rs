@@ -14,7 +14,7 @@
 //! model.knife().kill_before(1);
 //! let done = model.dispatch(&unit, &[], &Hook::named("install"), |_ctx, tools| {
 //!     slurm_ops::files::replace(&machine.machine(), "/etc/first", b"1", &slurm_ops::files::Access::own(0o644)).unwrap();
-//!     tools.application_version_set("2").unwrap();
+//!     tools.writer().application_version_set("2").unwrap();
 //!     ExitCode::SUCCESS
 //! })?;
 //! assert!(done.killed && !done.succeeded);

@@ -27,8 +27,6 @@ pub enum ContextError {
     Missing { variable: &'static str },
     #[error("environment variable JUJU_DISPATCH_PATH: expected `hooks/<name>` or `actions/<name>`, found `{found}`")]
     DispatchPath { found: String },
-    #[error("environment variable {variable}: expected a number, found `{found}`")]
-    Number { variable: &'static str, found: String },
     #[error("environment variable {variable}")]
     Name {
         variable: &'static str,

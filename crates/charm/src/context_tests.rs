@@ -1,7 +1,7 @@
 //! What each dispatch path and its variables are understood as.
 
 use super::*;
-use crate::event::{RelationEvent, RelationEventKind, SecretEvent, SecretEventKind, StorageEvent, StorageEventKind};
+use crate::event::{RelationEvent, RelationEventKind};
 
 const LOOK_AGAIN: &str = "look-again";
 
@@ -35,9 +35,8 @@ fn relation(endpoint: &str, kind: RelationEventKind, remote_app: Option<&str>) -
 
 #[test]
 fn lifecycle_hooks_are_told_apart() {
-    assert_eq!(event("hooks/install", &[]), Event::Install);
-    assert_eq!(event("hooks/config-changed", &[]), Event::ConfigChanged);
-    assert_eq!(event("hooks/leader-elected", &[]), Event::LeaderElected);
+    assert_eq!(event("hooks/install", &[]), Event::Hook("install".to_owned()));
+    assert_eq!(event("hooks/stop", &[]), Event::Stop);
     assert_eq!(event("hooks/remove", &[]), Event::Remove);
 }
 
@@ -93,35 +92,6 @@ fn who_departs_is_told_by_its_own_variable() {
 }
 
 #[test]
-fn a_bare_secret_id_and_an_empty_label_are_understood() {
-    let variables =
-        [("JUJU_SECRET_ID", "d3k2v5nmp25c762q3bvg"), ("JUJU_SECRET_LABEL", ""), ("JUJU_SECRET_REVISION", "2")];
-    let expected = SecretEvent {
-        secret: "d3k2v5nmp25c762q3bvg".parse().unwrap(),
-        label: None,
-        kind: SecretEventKind::Remove { revision: 2 },
-    };
-    assert_eq!(event("hooks/secret-remove", &variables), Event::Secret(expected));
-}
-
-#[test]
-fn storage_hooks_name_their_instance() {
-    let mut expected = StorageEvent {
-        name: "scratch-disk".to_owned(),
-        id: "scratch-disk/0".parse().unwrap(),
-        location: None,
-        kind: StorageEventKind::Detaching,
-    };
-    let id = ("JUJU_STORAGE_ID", "scratch-disk/0");
-    assert_eq!(event("hooks/scratch-disk-storage-detaching", &[id]), Event::Storage(expected.clone()));
-    expected.location = Some("/srv/scratch".into());
-    expected.kind = StorageEventKind::Attached;
-    let location = ("JUJU_STORAGE_LOCATION", "/srv/scratch");
-    assert_eq!(event("hooks/scratch-disk-storage-attached", &[id, location]), Event::Storage(expected));
-    assert!(read("hooks/scratch-disk-storage-attached", &[("JUJU_STORAGE_ID", "../0")]).is_err());
-}
-
-#[test]
 fn an_action_is_no_hook() {
     match event("actions/resume", &[]) {
         Event::Action(name) => assert_eq!(name.as_str(), "resume"),
@@ -132,7 +102,7 @@ fn an_action_is_no_hook() {
 #[test]
 fn a_declared_timer_is_known_and_any_other_private_name_is_just_a_moment() {
     assert_eq!(event("hooks/look-again", &[]), Event::Timer(LOOK_AGAIN));
-    assert_eq!(event("hooks/leader-settings-changed", &[]), Event::Other("leader-settings-changed".to_owned()));
+    assert_eq!(event("hooks/leader-settings-changed", &[]), Event::Hook("leader-settings-changed".to_owned()));
 }
 
 #[test]

@@ -93,21 +93,21 @@ fn answer<C: Charm>(charm: &mut C, name: &ActionName, subject: &str, tools: &Too
     let told = match charm.act(name) {
         Ok(results) => {
             tracing::info!("{subject}: done");
-            tools.send().and_then(|()| set_results(tools, &results)).map(|()| ExitCode::SUCCESS)
+            tools.writer().send().and_then(|()| set_results(tools, &results)).map(|()| ExitCode::SUCCESS)
         }
         Err(ActionFailure::Refused(reason)) => {
             tracing::info!("{subject}: refused: {reason}");
-            tools.action_fail(&reason).map(|()| ExitCode::SUCCESS)
+            tools.writer().action_fail(&reason).map(|()| ExitCode::SUCCESS)
         }
         Err(ActionFailure::Failed(results, reason)) => {
             tracing::info!("{subject}: failed: {reason}");
-            set_results(tools, &results).and_then(|()| tools.action_fail(&reason)).map(|()| ExitCode::SUCCESS)
+            set_results(tools, &results).and_then(|()| tools.writer().action_fail(&reason)).map(|()| ExitCode::SUCCESS)
         }
         Err(ActionFailure::Broken(error)) => {
             let text = chain(error.as_ref());
             tracing::error!("{subject}: {text}");
             // With this exit code Juju's message is only `exit status 1`, so the reason goes where an operator sees it.
-            tools.action_log(&text).map(|()| ExitCode::FAILURE)
+            tools.writer().action_log(&text).map(|()| ExitCode::FAILURE)
         }
     };
     told.unwrap_or_else(|error| {
@@ -116,15 +116,15 @@ fn answer<C: Charm>(charm: &mut C, name: &ActionName, subject: &str, tools: &Too
     })
 }
 
-fn set_results(tools: &Tools, results: &ActionResults) -> Result<(), ToolError> {
+pub(crate) fn set_results(tools: &Tools, results: &ActionResults) -> Result<(), ToolError> {
     match results.entries() {
         [] => Ok(()),
-        entries => tools.action_set(entries),
+        entries => tools.writer().action_set(entries),
     }
 }
 
 /// A panic is logged with its place before the process ends with 101.
-fn report_panics(journal: Journal, tools: Tools) {
+pub(crate) fn report_panics(journal: Journal, tools: Tools) {
     std::panic::set_hook(Box::new(move |info| {
         let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
         let payload = info.payload();

@@ -3,30 +3,24 @@
 //! Nothing is read from Juju here, and nothing is decided about what to do: an event says when, not what.
 
 use crate::context::{ContextError, Variables};
-use crate::name::{AppName, EndpointName, RelationId, SecretId, StorageId, UnitName};
+use crate::name::{AppName, EndpointName, RelationId, UnitName};
 use std::fmt;
-use std::path::PathBuf;
 
 /// The reason of one dispatch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    Install,
-    Start,
+    /// This unit is being removed.
     Stop,
+    /// The last hook of a unit.
     Remove,
-    ConfigChanged,
-    UpdateStatus,
-    UpgradeCharm,
-    LeaderElected,
     Relation(RelationEvent),
-    Secret(SecretEvent),
-    Storage(StorageEvent),
     /// A request of the operator that wants an answer.
     Action(ActionName),
-    /// An event of the charm's own making, sent by a timer through `juju-exec`. The name is one that the charm declared.
+    /// An event of the charm's own making, sent by a timer or a service through `juju-exec`. The name is one that the charm
+    /// declared.
     Timer(&'static str),
-    /// A hook this crate has no use for, or that a later Juju invented. It is a moment to look, like any other.
-    Other(String),
+    /// Any other hook. It is a moment to look, and no more.
+    Hook(String),
 }
 
 /// A hook of one relation.
@@ -57,40 +51,6 @@ pub enum RelationEventKind {
     Broken,
 }
 
-/// A hook about one secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SecretEvent {
-    pub secret: SecretId,
-    pub label: Option<String>,
-    pub kind: SecretEventKind,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SecretEventKind {
-    Changed,
-    Rotate,
-    Expired { revision: u64 },
-    Remove { revision: u64 },
-}
-
-/// A hook about one storage instance.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StorageEvent {
-    /// The name in the charm's metadata, such as `data`.
-    pub name: String,
-    /// The instance, such as `data/0`.
-    pub id: StorageId,
-    /// Where it is, if Juju says so.
-    pub location: Option<PathBuf>,
-    pub kind: StorageEventKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StorageEventKind {
-    Attached,
-    Detaching,
-}
-
 /// The name of an action, as the operator typed it after `juju run <unit>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionName(String);
@@ -118,53 +78,19 @@ impl Event {
         if let Some(timer) = timers.iter().find(|timer| **timer == name) {
             return Ok(Self::Timer(timer));
         }
-        Ok(match name {
-            "install" => Self::Install,
-            "start" => Self::Start,
-            "stop" => Self::Stop,
-            "remove" => Self::Remove,
-            "config-changed" => Self::ConfigChanged,
-            "update-status" => Self::UpdateStatus,
-            "upgrade-charm" => Self::UpgradeCharm,
-            "leader-elected" => Self::LeaderElected,
-            "secret-changed" => Self::of_secret(variables, |_| Ok(SecretEventKind::Changed))?,
-            "secret-rotate" => Self::of_secret(variables, |_| Ok(SecretEventKind::Rotate))?,
-            "secret-expired" => {
-                Self::of_secret(variables, |variables| Ok(SecretEventKind::Expired { revision: revision(variables)? }))?
-            }
-            "secret-remove" => {
-                Self::of_secret(variables, |variables| Ok(SecretEventKind::Remove { revision: revision(variables)? }))?
-            }
-            _ => match Self::of_suffix(name, variables) {
-                Some(event) => event?,
-                None => Self::Other(name.to_owned()),
-            },
-        })
-    }
-
-    /// Endpoint and storage names contain hyphens, so these hooks are known by how they end.
-    fn of_suffix(name: &str, variables: &Variables<'_>) -> Option<Result<Self, ContextError>> {
-        const RELATION: [&str; 5] = ["created", "joined", "changed", "departed", "broken"];
-        for suffix in RELATION {
-            let endpoint = name.strip_suffix(suffix).and_then(|rest| rest.strip_suffix("-relation-"));
-            if let Some(endpoint) = endpoint {
-                return Some(Self::of_relation(endpoint, suffix, variables));
-            }
+        match name {
+            "stop" => Ok(Self::Stop),
+            "remove" => Ok(Self::Remove),
+            _ => Self::of_suffix(name, variables).unwrap_or_else(|| Ok(Self::Hook(name.to_owned()))),
         }
-        let storage =
-            [("-storage-attached", StorageEventKind::Attached), ("-storage-detaching", StorageEventKind::Detaching)];
-        storage.into_iter().find_map(|(suffix, kind)| {
-            name.strip_suffix(suffix).map(|storage| Self::of_storage(storage, kind, variables))
-        })
     }
 
-    fn of_storage(name: &str, kind: StorageEventKind, variables: &Variables<'_>) -> Result<Self, ContextError> {
-        Ok(Self::Storage(StorageEvent {
-            name: name.to_owned(),
-            id: variables.parse("JUJU_STORAGE_ID", &variables.required("JUJU_STORAGE_ID")?)?,
-            location: variables.text("JUJU_STORAGE_LOCATION").map(PathBuf::from),
-            kind,
-        }))
+    /// Endpoint names contain hyphens, so these hooks are known by how they end.
+    fn of_suffix(name: &str, variables: &Variables<'_>) -> Option<Result<Self, ContextError>> {
+        ["created", "joined", "changed", "departed", "broken"].into_iter().find_map(|suffix| {
+            let endpoint = name.strip_suffix(suffix)?.strip_suffix("-relation-")?;
+            Some(Self::of_relation(endpoint, suffix, variables))
+        })
     }
 
     fn of_relation(endpoint: &str, suffix: &str, variables: &Variables<'_>) -> Result<Self, ContextError> {
@@ -187,17 +113,6 @@ impl Event {
         }))
     }
 
-    fn of_secret(
-        variables: &Variables<'_>,
-        kind: impl Fn(&Variables<'_>) -> Result<SecretEventKind, ContextError>,
-    ) -> Result<Self, ContextError> {
-        Ok(Self::Secret(SecretEvent {
-            secret: variables.parse("JUJU_SECRET_ID", &variables.required("JUJU_SECRET_ID")?)?,
-            label: variables.text("JUJU_SECRET_LABEL"),
-            kind: kind(variables)?,
-        }))
-    }
-
     /// Returns the relation that this hook ends. Juju may still list it, but for the charm it is gone.
     pub fn broken_relation(&self) -> Option<&RelationId> {
         match self {
@@ -215,23 +130,12 @@ impl Event {
     }
 }
 
-fn revision(variables: &Variables<'_>) -> Result<u64, ContextError> {
-    let text = variables.required("JUJU_SECRET_REVISION")?;
-    text.parse().map_err(|_| ContextError::Number { variable: "JUJU_SECRET_REVISION", found: text })
-}
-
 /// The hook's or action's own name, as Juju writes it in its log.
 impl fmt::Display for Event {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Install => "install",
-            Self::Start => "start",
-            Self::Stop => "stop",
-            Self::Remove => "remove",
-            Self::ConfigChanged => "config-changed",
-            Self::UpdateStatus => "update-status",
-            Self::UpgradeCharm => "upgrade-charm",
-            Self::LeaderElected => "leader-elected",
+        match self {
+            Self::Stop => formatter.write_str("stop"),
+            Self::Remove => formatter.write_str("remove"),
             Self::Relation(event) => {
                 let kind = match event.kind {
                     RelationEventKind::Created => "created",
@@ -240,24 +144,11 @@ impl fmt::Display for Event {
                     RelationEventKind::Departed { .. } => "departed",
                     RelationEventKind::Broken => "broken",
                 };
-                return write!(formatter, "{}-relation-{kind}", event.endpoint);
+                write!(formatter, "{}-relation-{kind}", event.endpoint)
             }
-            Self::Secret(event) => match event.kind {
-                SecretEventKind::Changed => "secret-changed",
-                SecretEventKind::Rotate => "secret-rotate",
-                SecretEventKind::Expired { .. } => "secret-expired",
-                SecretEventKind::Remove { .. } => "secret-remove",
-            },
-            Self::Storage(event) => {
-                let kind = match event.kind {
-                    StorageEventKind::Attached => "attached",
-                    StorageEventKind::Detaching => "detaching",
-                };
-                return write!(formatter, "{}-storage-{kind}", event.name);
-            }
-            Self::Action(name) => return write!(formatter, "action {}", name.as_str()),
-            Self::Timer(name) => name,
-            Self::Other(name) => name,
-        })
+            Self::Action(name) => write!(formatter, "action {}", name.as_str()),
+            Self::Timer(name) => formatter.write_str(name),
+            Self::Hook(name) => formatter.write_str(name),
+        }
     }
 }

@@ -2,20 +2,17 @@
 
 use crate::context::Context;
 use crate::event::Event;
-use crate::tools::{Refusal, ToolError, Tools};
+use crate::tools::{Juju, Refusal, ToolError};
 
 /// Says whether this unit, or its application, is being removed.
 ///
-/// A departed hook that names this unit, `stop` and `remove` say so by themselves. A broken relation may be the first hook of
-/// a removal or just the end of the relation, and only the controller knows which.
-pub fn is_leaving(ctx: &Context, tools: &Tools) -> Result<bool, ToolError> {
+/// A departed hook that names this unit, `stop` and `remove` say so by themselves. In any other dispatch only the controller
+/// knows: a broken relation may be the first hook of a removal, and a timer may call in the middle of one.
+pub fn is_leaving(ctx: &Context, juju: &Juju) -> Result<bool, ToolError> {
     if matches!(ctx.event, Event::Stop | Event::Remove) || ctx.event.departing_unit() == Some(&ctx.unit) {
         return Ok(true);
     }
-    if ctx.event.broken_relation().is_none() {
-        return Ok(false);
-    }
-    match tools.goal_state() {
+    match juju.goal_state() {
         Ok(goal) => Ok(goal.is_dying(&ctx.unit)),
         // The unit was taken away under the running hook.
         Err(error) if error.refusal() == Some(Refusal::AgentGone) => Ok(true),
@@ -26,6 +23,7 @@ pub fn is_leaving(ctx: &Context, tools: &Tools) -> Result<bool, ToolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::Tools;
     use crate::tools::process::{Call, Output, ToolRunner};
     use std::sync::Arc;
 
@@ -63,15 +61,14 @@ mod tests {
         assert!(leaving("hooks/stop", "", "unasked"));
         assert!(leaving("hooks/remove", "", "unasked"));
         assert!(leaving("hooks/slurmctld-relation-departed", "compute/0", "unasked"));
-        assert!(!leaving("hooks/slurmctld-relation-departed", "slurmctld/0", "unasked"));
-        assert!(!leaving("hooks/update-status", "", "unasked"));
     }
 
     #[test]
-    fn a_broken_relation_is_a_removal_only_if_the_controller_says_so() {
-        let path = "hooks/slurmctld-relation-broken";
-        assert!(leaving(path, "", r#"{"units":{"compute/0":{"status":"dying"}},"relations":{}}"#));
-        assert!(!leaving(path, "", r#"{"units":{"compute/0":{"status":"active"}},"relations":{}}"#));
-        assert!(leaving(path, "", "ERROR connection is shutdown before send"));
+    fn in_any_other_dispatch_the_controller_says_it() {
+        for path in ["hooks/slurmctld-relation-broken", "hooks/retry", "hooks/daemon-failed", "hooks/update-status"] {
+            assert!(leaving(path, "", r#"{"units":{"compute/0":{"status":"dying"}},"relations":{}}"#), "{path}");
+            assert!(!leaving(path, "", r#"{"units":{"compute/0":{"status":"active"}},"relations":{}}"#), "{path}");
+            assert!(leaving(path, "", "ERROR connection is shutdown before send"), "{path}");
+        }
     }
 }

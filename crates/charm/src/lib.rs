@@ -27,7 +27,7 @@
 //!         Plan { steps, next: Next::Settled }
 //!     }
 //!     fn apply(&mut self, _: &&'static str) -> Result<(), ToolError> {
-//!         self.tools.open_port(Port::tcp(80));
+//!         self.tools.writer().open_port(Port::tcp(80));
 //!         Ok(())
 //!     }
 //!     fn status(_: &bool) -> Status {
@@ -78,19 +78,19 @@ pub mod leaving;
 pub mod log;
 pub mod name;
 pub mod reconcile;
+pub mod runtime;
 pub mod status;
+pub mod text;
 pub mod tools;
 pub mod wake;
 
 pub use action::{ActionFailure, ActionResults};
 pub use context::{Context, ContextError};
 pub use dispatch::{Charm, run};
-pub use event::{
-    ActionName, Event, RelationEvent, RelationEventKind, SecretEvent, SecretEventKind, StorageEvent, StorageEventKind,
-};
+pub use event::{ActionName, Event, RelationEvent, RelationEventKind};
 pub use leaving::is_leaving;
-pub use name::{AppName, EndpointName, NameError, RelationId, SecretId, StorageId, UnitName};
+pub use name::{AppName, EndpointName, NameError, RelationId, SecretId, UnitName};
 pub use reconcile::{Next, Plan, ReconcileError, Reconciler};
 pub use status::Status;
-pub use tools::{Databag, ToolError, Tools};
+pub use tools::{Databag, Juju, JujuWriter, ToolError, Tools};
 pub use wake::Wake;

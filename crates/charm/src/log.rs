@@ -39,7 +39,7 @@ impl Journal {
     pub fn flush(&self, tools: &Tools) {
         let lines = std::mem::take(&mut *self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
         for (level, text) in batches(lines) {
-            if let Err(error) = tools.juju_log(level, &text) {
+            if let Err(error) = tools.writer().juju_log(level, &text) {
                 let _ = writeln!(std::io::stderr(), "{text}\n({error})");
             }
         }

@@ -70,11 +70,6 @@ text_name! {
     SecretId
 }
 
-text_name! {
-    /// One storage of a unit, such as `scratch-disk/0`.
-    StorageId
-}
-
 impl FromStr for AppName {
     type Err = NameError;
 
@@ -124,18 +119,6 @@ impl UnitName {
     }
 }
 
-impl FromStr for StorageId {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, NameError> {
-        let number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        match text.split_once('/') {
-            Some((name, digits)) if is_word(name) && number(digits) => Ok(Self(text.to_owned())),
-            _ => Err(NameError::new("storage", "a name, `/` and a number", text)),
-        }
-    }
-}
-
 impl FromStr for RelationId {
     type Err = NameError;
 
@@ -150,6 +133,11 @@ impl FromStr for RelationId {
 }
 
 impl RelationId {
+    /// Returns the name of this unit's end.
+    pub fn endpoint(&self) -> &str {
+        self.0.rsplit_once(':').map_or("", |(endpoint, _)| endpoint)
+    }
+
     /// Returns the number that is unique in the model.
     pub fn number(&self) -> u64 {
         let (_, digits) = self.0.rsplit_once(':').expect("invariant: a relation id has a colon");

@@ -111,7 +111,7 @@ pub fn reconcile<R: Reconciler>(
         // Juju shows that a hook failed. What a timer or an action ran into nobody would see, and the status of before may be a lie by now.
         // Never blocked: the unit may be leaving.
         let status = Status::waiting(format!("for another try: {}", crate::log::chain(error)));
-        if let Err(error) = tools.status_set(&status) {
+        if let Err(error) = tools.writer().status_set(&status) {
             tracing::warn!("{}", crate::log::chain(&error));
         }
     }
@@ -129,7 +129,7 @@ fn rounds<R: Reconciler>(
         let seen = reconciler.observe().map_err(|source| ReconcileError::Observe { source })?;
         let steps = R::plan(&seen).steps;
         if steps.is_empty() {
-            tools.send().map_err(|source| ReconcileError::Publish { source })?;
+            tools.writer().send().map_err(|source| ReconcileError::Publish { source })?;
             report(tools, shown, &R::status(&seen)).map_err(|source| ReconcileError::Report { source })?;
             break;
         }
@@ -143,7 +143,7 @@ fn rounds<R: Reconciler>(
             if let Some(status) = R::announce(step)
                 && shown.as_ref() != Some(&status)
             {
-                tools.status_set(&status).map_err(|source| ReconcileError::Report { source })?;
+                tools.writer().status_set(&status).map_err(|source| ReconcileError::Report { source })?;
                 shown = Some(status);
                 // Whoever sees the status may look into the log for more.
                 journal.flush(tools);
@@ -163,7 +163,7 @@ fn report(tools: &Tools, shown: Option<Status>, status: &Status) -> Result<(), T
     };
     match shown.as_ref() == Some(status) {
         true => Ok(()),
-        false => tools.status_set(status),
+        false => tools.writer().status_set(status),
     }
 }
 

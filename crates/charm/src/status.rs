@@ -77,14 +77,9 @@ impl Status {
 /// How much of a foreign text a status shows. Juju's table has room for about this much.
 const LIMIT: usize = 120;
 
-/// Texts from outside become part of statuses, so a status makes one short printable line of whatever it gets.
+/// Texts from outside become part of statuses.
 fn one_line(text: &str) -> String {
-    let line: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LIMIT) {
-        None => line,
-        Some(_) => line.chars().take(LIMIT - 1).chain(['…']).collect(),
-    }
+    crate::text::one_line(text, LIMIT)
 }
 
 #[cfg(test)]

@@ -8,19 +8,19 @@
 
 mod fake_juju;
 
+use charm::runtime::{Ask, Attempts, Charm, Condition, Dispatch, Plan};
 use charm::tools::{Port, SecretContent};
-use charm::{
-    ActionFailure, ActionName, ActionResults, Charm, Context, Databag, Next, Plan, Reconciler, Status, ToolError, Tools,
-};
+use charm::{ActionFailure, ActionName, ActionResults, Context, Databag, Juju, JujuWriter, Status, ToolError, Tools};
 use fake_juju::{FakeJuju, Run};
 use std::process::ExitCode;
 
-/// Does what its option `do` says, once.
-struct Obedient {
-    ctx: Context,
-    tools: Tools,
-    done: bool,
+charm::facts! {
+    /// What the option `do` says.
+    order: Order(String),
 }
+
+/// Does what its option `do` says, once.
+struct Obedient;
 
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
@@ -30,42 +30,81 @@ enum Trouble {
     Disk(#[source] std::io::Error),
 }
 
-impl Reconciler for Obedient {
-    type Observed = Option<String>;
+/// It is always well.
+enum Never {}
+
+impl Condition for Never {
+    fn status(&self) -> Status {
+        match *self {}
+    }
+
+    fn needs_retry(&self) -> bool {
+        match *self {}
+    }
+}
+
+impl Charm for Obedient {
+    const EVENTS: &'static [&'static str] = &["retry"];
+    const RETRY: &'static str = "retry";
+    type View = Juju;
+    type Hands = JujuWriter;
+    type Facts = Facts;
     type Step = String;
+    type Outcome = ();
+    type Condition = Never;
     type Error = Trouble;
 
-    fn observe(&mut self) -> Result<Option<String>, Trouble> {
-        let wanted = self.tools.config_get()?.string("do").to_owned();
-        Ok(Some(wanted).filter(|wanted| !wanted.is_empty() && !self.done))
+    fn begin(_: Context, tools: &Tools) -> (Juju, JujuWriter) {
+        (tools.juju().clone(), tools.writer().clone())
     }
 
-    fn plan(seen: &Option<String>) -> Plan<String> {
-        Plan { steps: seen.iter().cloned().collect(), next: Next::Settled }
+    fn look(juju: &Juju, _: Question, _: &Facts) -> Result<Fact, Trouble> {
+        Ok(Fact::Order(juju.config_get()?.string("do").to_owned()))
     }
 
-    fn apply(&mut self, step: &String) -> Result<(), Trouble> {
-        self.done = true;
+    fn plan(facts: &Facts, attempts: &Attempts<String, ()>) -> Result<Plan<String, Never>, Ask<Question>> {
+        let order = Some(facts.order()?).filter(|order| !order.is_empty() && attempts.is_empty());
+        Ok(Plan::steps(order.into_iter().cloned().collect()))
+    }
+
+    fn apply(juju: &JujuWriter, step: &String) -> Result<(), Trouble> {
         let relation = "db:3".parse().unwrap();
-        self.tools
-            .relation_set_app(&relation, &Databag::from([("same".into(), "1".into()), ("new".into(), "2".into())]));
-        self.tools.relation_set_unit(&relation, &Databag::from([("same".into(), "1".into())]));
-        self.tools.state_set(&Databag::from([("seen".into(), "yes".into())]));
-        self.tools.open_port(Port::tcp(5432));
+        juju.relation_set_app(&relation, &Databag::from([("same".into(), "1".into()), ("new".into(), "2".into())]));
+        juju.relation_set_unit(&relation, &Databag::from([("same".into(), "1".into())]));
+        juju.open_port(Port::tcp(5432));
         match step.as_str() {
             "fail" => Err(Trouble::Disk(std::io::ErrorKind::StorageFull.into())),
-            "panic" => panic!("{} was asked to", self.ctx.unit),
+            "panic" => panic!("the charm was asked to"),
             "keep a secret" => {
                 let content = SecretContent::default().with("password", "material");
-                self.tools.secret_add("label", "description", &content)?;
+                juju.secret_add("label", "description", &content)?;
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    fn status(_: &Option<String>) -> Status {
+    fn learn(_: &mut Facts, _: &String, (): &()) {}
+
+    fn status(_: &Facts, _: &[Never]) -> Status {
         Status::active("obeyed")
+    }
+
+    fn retry_timer_is_set(_: &Juju) -> bool {
+        false
+    }
+
+    fn set_retry_timer(_: &JujuWriter, _: bool) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    fn act(dispatch: &Dispatch<'_, Self>, _: &ActionName) -> Result<ActionResults, ActionFailure> {
+        let dump: Dump = dispatch.view.action_get()?;
+        dispatch.hands.open_port(Port::tcp(5433));
+        match dump.size {
+            0 => Err(ActionFailure::broken(Trouble::Disk(std::io::ErrorKind::StorageFull.into()))),
+            size => Ok(ActionResults::default().with("size", size.to_string())),
+        }
     }
 }
 
@@ -74,30 +113,11 @@ struct Dump {
     size: u32,
 }
 
-impl Charm for Obedient {
-    const TIMERS: &'static [&'static str] = &["look-again"];
-
-    fn new(ctx: Context, tools: Tools) -> Self {
-        Self { ctx, tools, done: false }
-    }
-
-    fn act(&mut self, _: &ActionName) -> Result<ActionResults, ActionFailure> {
-        let dump: Dump = self.tools.action_get()?;
-        self.tools.state_set(&Databag::from([("dumped".into(), dump.size.to_string())]));
-        match dump.size {
-            0 => Err(ActionFailure::broken(Trouble::Disk(std::io::ErrorKind::StorageFull.into()))),
-            size => Ok(ActionResults::default().with("size", size.to_string())),
-        }
-    }
-}
-
-const WRITES: [&str; 5] = ["relation-set", "state-set", "open-port", "secret-add", "application-version-set"];
+const WRITES: [&str; 4] = ["relation-set", "open-port", "secret-add", "application-version-set"];
 
 fn stage(order: &str) -> FakeJuju {
     let mut juju = FakeJuju::new();
-    juju.answers("config-get", "*", &format!("{{\"do\":{order:?}}}"))
-        .answers("relation-get", "*", r#"{"same":"1"}"#)
-        .answers("state-get", "*", "null");
+    juju.answers("config-get", "*", &format!("{{\"do\":{order:?}}}")).answers("relation-get", "*", r#"{"same":"1"}"#);
     juju
 }
 
@@ -109,17 +129,18 @@ fn dispatch(juju: &FakeJuju, path: &str) -> Run {
 fn what_differs_is_sent_last_and_nothing_else() {
     let run = dispatch(&stage("write"), "hooks/config-changed");
     assert_eq!(run.exit_code, Some(0), "{run:#?}");
-    let calls: Vec<&str> = run.calls.iter().map(String::as_str).collect();
+    let (looks, calls) = run.calls.split_at(2);
+    let mut looks = looks.to_vec();
+    looks.sort();
+    // The two are asked side by side.
+    assert_eq!(looks, ["config-get --format=json", "status-get --format=json --include-data"]);
+    let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
     let expected = [
-        "config-get --format=json",
-        "state-get --format=json",
-        r#"state-set --file - < {"seen":"yes"}"#,
         "relation-get --format=json -r db:3 --app - test",
         r#"relation-set -r db:3 --app --file - < {"new":"2"}"#,
         "relation-get --format=json -r db:3 - test/0",
         "opened-ports --format=json",
         "open-port 5432/tcp",
-        "status-get --format=json --include-data",
         "status-set -- active obeyed",
         "juju-log -l INFO -- write",
     ];
@@ -133,13 +154,13 @@ fn a_settled_hook_writes_nothing() {
     juju.answers("status-get", "*", r#"{"message":"obeyed","status":"active","status-data":{}}"#);
     let run = dispatch(&juju, "hooks/update-status");
     run.never_called(&WRITES);
-    run.never_called(&["status-set", "relation-get", "state-get"]);
+    run.never_called(&["status-set", "relation-get"]);
     assert_eq!(run.of("juju-log").len(), 1, "{run:#?}");
 }
 
 fn a_failure_sends_nothing_and_tells_its_causes() {
     // A timer calls through `juju-exec`, after which Juju commits whatever the exit code.
-    for path in ["hooks/config-changed", "hooks/look-again"] {
+    for path in ["hooks/config-changed", "hooks/retry"] {
         let run = dispatch(&stage("fail"), path);
         assert_eq!(run.exit_code, Some(1), "{run:#?}");
         run.never_called(&WRITES);
@@ -154,7 +175,7 @@ fn a_defect_is_told_with_its_place_and_sends_nothing() {
     run.never_called(&WRITES);
     let log = run.of("juju-log").join("\n");
     assert!(log.contains("ERROR -- defect in the charm at ") && log.contains("process.rs:"), "{run:#?}");
-    assert!(log.contains("test/0 was asked to"), "{run:#?}");
+    assert!(log.contains("the charm was asked to"), "{run:#?}");
 }
 
 fn the_content_of_a_secret_is_in_no_argument() {
@@ -186,15 +207,15 @@ fn an_action_answers_refuses_or_breaks() {
     let done = act(r#"{"size":3}"#);
     assert_eq!((done.exit_code, done.stdout.as_str()), (Some(0), ""), "{done:#?}");
     done.called("action-set -- size=3");
-    done.called(r#"state-set --file - < {"dumped":"3"}"#);
+    done.called("open-port 5433/tcp");
     let refused = act(r#"{"size":"big"}"#);
     assert_eq!(refused.exit_code, Some(0), "{refused:#?}");
     refused.called(r#"action-fail -- parameter `size`: invalid type: string "big", expected u32"#);
-    refused.never_called(&["action-set", "state-set"]);
+    refused.never_called(&["action-set", "open-port"]);
     let broken = act(r#"{"size":0}"#);
-    assert_eq!(broken.exit_code, Some(1), "{broken:#?}");
-    broken.called("action-log -- the disk is full: no storage space");
-    broken.never_called(&["action-set", "action-fail", "state-set"]);
+    assert_eq!(broken.exit_code, Some(0), "{broken:#?}");
+    broken.called("action-fail -- the disk is full: no storage space");
+    broken.never_called(&["action-set", "open-port"]);
 }
 
 fn a_denied_write_is_dropped_with_a_warning() {
@@ -224,7 +245,7 @@ const TESTS: [(&str, fn()); 8] = [
 
 fn main() -> ExitCode {
     if std::env::var_os("JUJU_DISPATCH_PATH").is_some() {
-        return charm::run::<Obedient>();
+        return charm::runtime::run::<Obedient>();
     }
     // The words of the usual harness, which whoever counts tests reads.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();

@@ -77,7 +77,7 @@ pub(super) fn set_state(
     all_known(machine, &nodes, refused)?;
     if !state.wants_reason() && !why.is_empty() {
         let state = state.as_str();
-        tools.action_log(&format!(
+        tools.writer().action_log(&format!(
             "Warning: The '{state}' state does not require a reason to be set. Not updating to node(s) {nodes} 'reason' field to '{why}'."
         ))?;
     }

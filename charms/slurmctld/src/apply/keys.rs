@@ -46,14 +46,14 @@ pub(super) fn add_secret(tools: &Tools, machine: &Machine, label: &'static str) 
         names::JWT_SECRET => names::JWT_SECRET_DESCRIPTION,
         _ => names::AUTH_SECRET_DESCRIPTION,
     };
-    tools.secret_add(label, description, &content(machine, label)?)?;
+    tools.writer().secret_add(label, description, &content(machine, label)?)?;
     Ok(())
 }
 
 /// Puts the key on this machine back into a secret that lost it.
 pub(super) fn refill_secret(tools: &Tools, machine: &Machine, label: &'static str) -> Result<(), Error> {
     if let Some(info) = tools.secret_info_get(label)? {
-        tools.secret_set(&info.id, &content(machine, label)?);
+        tools.writer().secret_set(&info.id, &content(machine, label)?);
     }
     Ok(())
 }

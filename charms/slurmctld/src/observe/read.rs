@@ -75,7 +75,7 @@ pub fn observe(
     let leader = tools.is_leader()?;
     // Who else there is matters only to a unit that does not know yet whether it is the controller.
     let unborn = machine_facts.live.slurm.is_none() && machine_facts.accepted.slurm.is_none();
-    let leaving = charm::is_leaving(ctx, tools)?;
+    let leaving = is_leaving(ctx, tools)?;
     let siblings = match unborn && !leaving {
         true => tools.goal_state()?.planned_units().into_iter().filter(|unit| *unit != ctx.unit).collect(),
         false => Vec::new(),
@@ -119,6 +119,15 @@ fn is_about_compute(ctx: &Context) -> bool {
         Event::Relation(event) => event.endpoint.as_str() == names::ENDPOINT_SLURMD,
         _ => false,
     }
+}
+
+/// Asked of the controller only where a removal may begin: each question costs a process.
+fn is_leaving(ctx: &Context, tools: &Tools) -> Result<bool, Error> {
+    let departs = ctx.event.departing_unit().is_some_and(|unit| *unit != ctx.unit);
+    let may_be = matches!(ctx.event, Event::Stop | Event::Remove | Event::Relation(_)) && !departs;
+    let ends = ctx.event.broken_relation().is_some() || ctx.event.departing_unit().is_some();
+    let last = matches!(ctx.event, Event::Stop | Event::Remove);
+    Ok(may_be && (ends || last) && charm::is_leaving(ctx, tools)?)
 }
 
 fn options(tools: &Tools) -> Result<Options, Error> {

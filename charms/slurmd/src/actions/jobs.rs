@@ -66,7 +66,7 @@ pub(super) fn await_empty(charm: &Slurmd, limit: Option<(Duration, &Jobs)>) -> R
             }
             let left = text(&left);
             if left != shown {
-                charm.tools.action_log(&format!("waiting for jobs {left}")).map_err(ActionFailure::broken)?;
+                charm.tools.writer().action_log(&format!("waiting for jobs {left}")).map_err(ActionFailure::broken)?;
                 shown = left;
             }
         }

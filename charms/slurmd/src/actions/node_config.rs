@@ -65,7 +65,7 @@ pub(super) fn set_node_config(charm: &mut Slurmd) -> Result<ActionResults, Actio
         }
     };
     let answer = [("accepted".to_owned(), "False".to_owned())];
-    charm.tools.action_set(&answer).map_err(ActionFailure::broken)?;
+    charm.tools.writer().action_set(&answer).map_err(ActionFailure::broken)?;
     Err(ActionFailure::refused(refusal))
 }
 

@@ -40,7 +40,7 @@ pub fn observe(
     let node_name = NodeName::from_unit(ctx.unit.as_str()).expect("invariant: a unit's name makes a node's name");
     let mut seen = Observed {
         unit: ctx.unit.clone(),
-        leaving: charm::is_leaving(ctx, tools)?,
+        leaving: is_leaving(ctx, tools)?,
         alarmed: ctx.event == Event::Timer(names::EVENT_DAEMON_FAILED),
         woken: ctx.event == Event::Timer(names::EVENT_LOOK_AGAIN),
         leader,
@@ -63,6 +63,15 @@ pub fn observe(
         seen.machine.occupancy = Some(machine::occupancy(machine, &seen.node_name));
     }
     Ok(seen)
+}
+
+/// Asked of the controller only where a removal may begin: each question costs a process.
+fn is_leaving(ctx: &Context, tools: &Tools) -> Result<bool, Error> {
+    let departs = ctx.event.departing_unit().is_some_and(|unit| *unit != ctx.unit);
+    let may_be = matches!(ctx.event, Event::Stop | Event::Remove | Event::Relation(_)) && !departs;
+    let ends = ctx.event.broken_relation().is_some() || ctx.event.departing_unit().is_some();
+    let last = matches!(ctx.event, Event::Stop | Event::Remove);
+    Ok(may_be && (ends || last) && charm::is_leaving(ctx, tools)?)
 }
 
 fn options(ctx: &Context, tools: &Tools) -> Result<Options, Error> {

@@ -1,19 +1,21 @@
 //! `action-*`: the parameters of an action and its answer.
 
-use super::{ToolError, Tools};
+use super::{Juju, JujuWriter, ToolError};
 use crate::action::ActionFailure;
 use serde::de::DeserializeOwned;
 use serde::de::value::MapDeserializer;
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 
-impl Tools {
+impl Juju {
     /// Reads the parameters of the running action into a struct, defaults filled in. What does not fit is refused by name.
     pub fn action_get<T: DeserializeOwned>(&self) -> Result<T, ActionFailure> {
-        let given: Option<Map<String, Value>> = self.ask_once("action-get", &[]).map_err(ActionFailure::broken)?;
+        let given: Option<Map<String, Value>> = self.link.ask_once("action-get", &[]).map_err(ActionFailure::broken)?;
         decode(given.unwrap_or_default()).map_err(ActionFailure::Refused)
     }
+}
 
+impl JujuWriter {
     /// Adds values to the action's result. A dot in a key makes an object in an object.
     ///
     /// Values travel as arguments, of which Linux takes none above 128 KiB. What is longer is cut, and says so.
@@ -29,7 +31,7 @@ impl Tools {
             let (now, later) = rest.split_at(fitting.count().max(1));
             let mut arguments = vec!["--"];
             arguments.extend(now.iter().map(String::as_str));
-            self.tell("action-set", &arguments)?;
+            self.link.tell("action-set", &arguments)?;
             rest = later;
         }
         Ok(())
@@ -38,12 +40,12 @@ impl Tools {
     /// Marks the action as failed, for a reason that the operator reads. The process must still exit with 0, or Juju
     /// replaces the reason by `exit status N`.
     pub fn action_fail(&self, reason: &str) -> Result<(), ToolError> {
-        self.tell("action-fail", &["--", reason])
+        self.link.tell("action-fail", &["--", reason])
     }
 
     /// Shows progress to an operator who watches the action.
     pub fn action_log(&self, message: &str) -> Result<(), ToolError> {
-        self.tell("action-log", &["--", message])
+        self.link.tell("action-log", &["--", message])
     }
 }
 

@@ -1,7 +1,6 @@
 //! `config-get`: the options of the charm as the operator set them.
 
-use super::{ToolError, Tools};
-use crate::name::SecretId;
+use super::{Juju, ToolError};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -20,16 +19,6 @@ impl Config {
         self.0.get(option).and_then(Value::as_bool).unwrap_or_default()
     }
 
-    /// Returns an option of type float. Juju prints a whole one without its point.
-    pub fn float(&self, option: &str) -> Option<f64> {
-        self.0.get(option).and_then(Value::as_f64)
-    }
-
-    /// Returns an option of type secret. None if it is unset.
-    pub fn secret(&self, option: &str) -> Option<SecretId> {
-        self.string(option).parse().ok()
-    }
-
     /// Returns an option of type int.
     pub fn integer(&self, option: &str) -> Option<i64> {
         self.0.get(option).and_then(Value::as_i64)
@@ -42,10 +31,10 @@ impl FromIterator<(String, Value)> for Config {
     }
 }
 
-impl Tools {
+impl Juju {
     /// Reads all options.
     pub fn config_get(&self) -> Result<Config, ToolError> {
-        let options: Option<BTreeMap<String, Value>> = self.ask_once("config-get", &[])?;
+        let options: Option<BTreeMap<String, Value>> = self.link.ask_once("config-get", &[])?;
         Ok(Config(options.unwrap_or_default()))
     }
 }

@@ -1,6 +1,6 @@
-//! `goal-state`: who exists, asked of the controller at every call. Unlike `relation-list` it never names ghosts.
+//! `goal-state`: who exists, asked of the controller. Unlike `relation-list` it never names ghosts.
 
-use super::{ToolError, Tools};
+use super::{Juju, ToolError};
 use crate::name::UnitName;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -36,6 +36,11 @@ impl GoalState {
         self.units.get(unit.as_str()).is_some_and(|member| member.status == DYING)
     }
 
+    /// Says whether an application is related at an endpoint, or will be: in `install` only this tells.
+    pub fn has_relation(&self, endpoint: &str) -> bool {
+        self.relations.get(endpoint).is_some_and(|members| !members.is_empty())
+    }
+
     /// Returns the remote units at an endpoint that are to stay.
     pub fn remote_units(&self, endpoint: &str) -> Vec<UnitName> {
         let members = self.relations.get(endpoint).into_iter().flatten();
@@ -43,9 +48,9 @@ impl GoalState {
     }
 }
 
-impl Tools {
-    /// Asks the controller who exists.
+impl Juju {
+    /// Asks the controller who exists, once in a dispatch.
     pub fn goal_state(&self) -> Result<GoalState, ToolError> {
-        self.ask("goal-state", &[])
+        self.link.ask_once("goal-state", &[])
     }
 }

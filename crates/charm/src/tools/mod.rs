@@ -11,25 +11,20 @@ pub mod application;
 pub mod config;
 pub mod error;
 pub mod goal_state;
-pub mod network;
 pub mod port;
 pub mod process;
 pub mod relation;
-pub mod resource;
 pub mod secret;
 mod session;
-pub mod state;
-pub mod storage;
 pub mod unit;
 
 pub use config::Config;
 pub use error::{Refusal, ToolError};
 pub use goal_state::GoalState;
-pub use network::Network;
 pub use port::{Port, Protocol};
 pub use process::{Call, Output, ProcessRunner, ToolRunner};
+pub use relation::Remote;
 pub use secret::{Grantee, SecretAnswer, SecretContent, SecretInfo, Unreadable};
-pub use storage::{Storage, StorageKind};
 
 use crate::name::UnitName;
 use serde::de::DeserializeOwned;
@@ -40,11 +35,42 @@ use std::time::Instant;
 /// Values of a bag, ordered by key.
 pub type Databag = std::collections::BTreeMap<String, String>;
 
-/// Access to Juju from inside a hook.
+/// Access to Juju from inside a hook, in two halves: [`Juju`] to ask, [`JujuWriter`] to change.
 ///
 /// Clones share what was read and what is to be sent.
 #[derive(Clone)]
 pub struct Tools {
+    juju: Juju,
+    writer: JujuWriter,
+}
+
+/// Juju, to ask. Nothing can be changed through it.
+///
+/// ```compile_fail
+/// fn look(juju: &charm::Juju) {
+///     juju.open_port(charm::tools::Port::tcp(80));
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Juju {
+    link: Link,
+}
+
+/// Juju, to change. Nothing can be asked through it.
+///
+/// ```compile_fail
+/// fn change(juju: &charm::JujuWriter) {
+///     juju.config_get();
+/// }
+/// ```
+#[derive(Clone)]
+pub struct JujuWriter {
+    link: Link,
+}
+
+/// The way to the hook tools, and the memory of one dispatch.
+#[derive(Clone)]
+struct Link {
     runner: Arc<dyn ToolRunner>,
     unit: UnitName,
     session: Arc<Mutex<Session>>,
@@ -58,9 +84,38 @@ impl Tools {
 
     /// Returns the tools of a unit that are served by `runner`.
     pub fn with_runner(unit: &UnitName, runner: Arc<dyn ToolRunner>) -> Self {
-        Self { runner, unit: unit.clone(), session: Arc::default() }
+        let link = Link { runner, unit: unit.clone(), session: Arc::default() };
+        Self { juju: Juju { link: link.clone() }, writer: JujuWriter { link } }
     }
 
+    /// Returns the half that asks.
+    pub fn juju(&self) -> &Juju {
+        &self.juju
+    }
+
+    /// Returns the half that changes.
+    pub fn writer(&self) -> &JujuWriter {
+        &self.writer
+    }
+}
+
+/// Whoever has both halves asks without naming the half.
+impl std::ops::Deref for Tools {
+    type Target = Juju;
+
+    fn deref(&self) -> &Juju {
+        &self.juju
+    }
+}
+
+impl JujuWriter {
+    /// What is to be written is compared with what is there.
+    fn juju(&self) -> Juju {
+        Juju { link: self.link.clone() }
+    }
+}
+
+impl Link {
     fn session(&self) -> MutexGuard<'_, Session> {
         // A panic while it was held is being reported; nothing is sent after that.
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
@@ -112,12 +167,6 @@ impl Tools {
         let answer = decode(tool, &all, &stdout)?;
         self.session().answers.insert(line, stdout);
         Ok(answer)
-    }
-
-    /// Runs one tool that answers with a line of text.
-    fn ask_text(&self, tool: &str, arguments: &[&str]) -> Result<String, ToolError> {
-        let stdout = self.run(tool, arguments, None)?;
-        Ok(String::from_utf8_lossy(&stdout).trim_end_matches('\n').to_owned())
     }
 
     /// Runs one tool that answers with nothing.

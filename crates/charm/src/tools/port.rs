@@ -1,6 +1,6 @@
 //! `open-port`, `close-port`, `opened-ports`: what the firewall should let through once the application is exposed.
 
-use super::{ToolError, Tools};
+use super::{Juju, JujuWriter, ToolError};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -73,21 +73,23 @@ impl FromStr for Port {
     }
 }
 
-impl Tools {
+impl JujuWriter {
     /// Has a port opened at the end, unless it is open.
     pub fn open_port(&self, port: Port) {
-        self.session().ports.insert(port, true);
+        self.link.session().ports.insert(port, true);
     }
 
     /// Has a port closed at the end, unless it is closed.
     pub fn close_port(&self, port: Port) {
-        self.session().ports.insert(port, false);
+        self.link.session().ports.insert(port, false);
     }
+}
 
+impl Juju {
     /// Lists the ports that will be open when this dispatch has ended. `icmp`, which this crate cannot open, is left out.
     pub fn opened_ports(&self) -> Result<BTreeSet<Port>, ToolError> {
         let mut open = self.open_now()?;
-        for (port, wanted) in &self.session().ports {
+        for (port, wanted) in &self.link.session().ports {
             match wanted {
                 true => open.insert(*port),
                 false => open.remove(port),
@@ -97,7 +99,7 @@ impl Tools {
     }
 
     pub(super) fn open_now(&self) -> Result<BTreeSet<Port>, ToolError> {
-        let texts: Option<Vec<String>> = self.ask_once("opened-ports", &[])?;
+        let texts: Option<Vec<String>> = self.link.ask_once("opened-ports", &[])?;
         Ok(texts.unwrap_or_default().iter().filter_map(|text| text.parse().ok()).collect())
     }
 }

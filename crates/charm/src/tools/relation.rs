@@ -1,28 +1,65 @@
-//! `relation-ids`, `relation-list`, `relation-get`, `relation-set`, `relation-model-get`: who is related, and the bags.
+//! `relation-ids`, `relation-list`, `relation-get`, `relation-set`: who is related, and the bags.
 
 use super::session::Side;
-use super::{Databag, Refusal, ToolError, Tools};
+use super::{Databag, Juju, JujuWriter, Refusal, ToolError};
+use crate::context::Context;
+use crate::event::{Event, RelationEvent, RelationEventKind};
 use crate::name::{AppName, EndpointName, RelationId, UnitName};
 
 /// What Juju itself puts into the bag of every unit.
 const JUJUS_OWN: [&str; 3] = ["egress-subnets", "ingress-address", "private-address"];
 
-impl Tools {
+/// Who is at the other end of a relation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    /// None while Juju does not know the application.
+    pub app: Option<AppName>,
+    /// This unit's agent names no unit at the other end, and the controller does: no hook may come when something changes
+    /// there. Seen on Juju 4.0.13 for a relation that was made again.
+    pub stale: bool,
+}
+
+impl Juju {
+    /// Lists the relations of an endpoint, the oldest first, without the relation that this hook ends: Juju may list it or not.
+    pub fn relations(&self, ctx: &Context, endpoint: &str) -> Result<Vec<RelationId>, ToolError> {
+        let endpoint: EndpointName = parsed("relation-ids", endpoint)?;
+        let mut relations = self.relation_ids(&endpoint)?;
+        relations.retain(|relation| Some(relation) != ctx.event.broken_relation());
+        relations.sort_by_key(RelationId::number);
+        Ok(relations)
+    }
+
+    /// Finds out who is at the other end. A hook that tells of a unit there needs no question.
+    pub fn remote(&self, ctx: &Context, relation: &RelationId) -> Result<Remote, ToolError> {
+        if let Event::Relation(RelationEvent { relation: own, remote_app: Some(app), kind, .. }) = &ctx.event
+            && own == relation
+            && matches!(kind, RelationEventKind::Joined { .. } | RelationEventKind::Changed { .. })
+        {
+            return Ok(Remote { app: Some(app.clone()), stale: false });
+        }
+        if let Some(unit) = self.relation_list(relation)?.first() {
+            return Ok(Remote { app: Some(unit.app()), stale: false });
+        }
+        let Some(app) = self.relation_list_app(relation)? else { return Ok(Remote { app: None, stale: false }) };
+        let stale = self.goal_state()?.remote_units(relation.endpoint()).iter().any(|unit| unit.app() == app);
+        Ok(Remote { app: Some(app), stale })
+    }
+
     /// Lists the relations of an endpoint. In `-broken` Juju may or may not list the relation that ends.
     pub fn relation_ids(&self, endpoint: &EndpointName) -> Result<Vec<RelationId>, ToolError> {
-        let texts: Option<Vec<String>> = self.ask_once("relation-ids", &[endpoint.as_str()])?;
+        let texts: Option<Vec<String>> = self.link.ask_once("relation-ids", &[endpoint.as_str()])?;
         texts.unwrap_or_default().iter().map(|text| parsed("relation-ids", text)).collect()
     }
 
     /// Lists the remote units the agent knows of. It may name units that are gone; `goal_state` does not.
     pub fn relation_list(&self, relation: &RelationId) -> Result<Vec<UnitName>, ToolError> {
-        let texts: Option<Vec<String>> = self.ask_once("relation-list", &["-r", relation.as_str()])?;
+        let texts: Option<Vec<String>> = self.link.ask_once("relation-list", &["-r", relation.as_str()])?;
         texts.unwrap_or_default().iter().map(|text| parsed("relation-list", text)).collect()
     }
 
     /// Names the application at the other end. None while Juju does not know it.
     pub fn relation_list_app(&self, relation: &RelationId) -> Result<Option<AppName>, ToolError> {
-        let text: Option<String> = self.ask_once("relation-list", &["-r", relation.as_str(), "--app"])?;
+        let text: Option<String> = self.link.ask_once("relation-list", &["-r", relation.as_str(), "--app"])?;
         text.filter(|text| !text.is_empty()).map(|text| parsed("relation-list", &text)).transpose()
     }
 
@@ -32,14 +69,14 @@ impl Tools {
     /// Juju may print an unset bag as `null` and an empty one as `{}`; both are an empty map here.
     pub fn relation_get_app(&self, relation: &RelationId, app: &AppName) -> Result<Databag, ToolError> {
         let bag: Option<Databag> =
-            self.ask_once("relation-get", &["-r", relation.as_str(), "--app", "-", app.as_str()])?;
+            self.link.ask_once("relation-get", &["-r", relation.as_str(), "--app", "-", app.as_str()])?;
         let bag = bag.unwrap_or_default();
-        Ok(if *app == self.unit.app() { self.session().over(relation, Side::App, bag) } else { bag })
+        Ok(if *app == self.link.unit.app() { self.link.session().over(relation, Side::App, bag) } else { bag })
     }
 
     /// Reads the own application's bag. `None`: Juju does not let this unit read it, which differs between versions.
     pub fn relation_get_own_app(&self, relation: &RelationId) -> Result<Option<Databag>, ToolError> {
-        match self.relation_get_app(relation, &self.unit.app()) {
+        match self.relation_get_app(relation, &self.link.unit.app()) {
             Ok(bag) => Ok(Some(bag)),
             Err(error) => match error.refusal() {
                 Some(Refusal::NotAllowed | Refusal::NotLeader) => Ok(None),
@@ -50,9 +87,10 @@ impl Tools {
 
     /// Reads the bag of a unit, its own included. Juju's own keys, such as `ingress-address`, are in it.
     pub fn relation_get_unit(&self, relation: &RelationId, unit: &UnitName) -> Result<Databag, ToolError> {
-        let bag: Option<Databag> = self.ask_once("relation-get", &["-r", relation.as_str(), "-", unit.as_str()])?;
+        let bag: Option<Databag> =
+            self.link.ask_once("relation-get", &["-r", relation.as_str(), "-", unit.as_str()])?;
         let bag = bag.unwrap_or_default();
-        Ok(if *unit == self.unit { self.session().over(relation, Side::Unit, bag) } else { bag })
+        Ok(if *unit == self.link.unit { self.link.session().over(relation, Side::Unit, bag) } else { bag })
     }
 
     /// Reads the bag of a remote unit that may be gone. `None`: Juju knows no such unit there, or no longer.
@@ -75,53 +113,45 @@ impl Tools {
     ///
     /// An agent keeps what it once read of an application's bag until a hook tells of a change, and after `remove-relation` and `integrate`
     /// that hook may never come. Bags of units that it does not take for members are read anew each time. So where the application's
-    /// bag is empty, the units that exist are looked at: [`Tools::relation_set_app_mirrored`] leaves a copy with the leader.
+    /// bag is empty, the units that exist are looked at: [`JujuWriter::relation_set_app_mirrored`] leaves a copy with the leader.
     pub fn relation_get_remote(&self, relation: &RelationId, app: &AppName) -> Result<Databag, ToolError> {
         let bag = self.relation_get_app(relation, app)?;
         if !bag.is_empty() {
             return Ok(bag);
         }
-        let endpoint = relation.as_str().rsplit_once(':').map_or("", |(endpoint, _)| endpoint);
-        for unit in self.goal_state()?.remote_units(endpoint).iter().filter(|unit| unit.app() == *app) {
+        for unit in self.goal_state()?.remote_units(relation.endpoint()).iter().filter(|unit| unit.app() == *app) {
             let mut copy = self.relation_get_remote_unit(relation, unit)?.unwrap_or_default();
             copy.retain(|key, _| !JUJUS_OWN.contains(&key.as_str()));
             if !copy.is_empty() {
-                self.session().deaf_to.insert(relation.clone());
+                self.link.session().deaf_to.insert(relation.clone());
                 return Ok(copy);
             }
         }
         Ok(bag)
     }
 
-    /// Says whether [`Tools::relation_get_remote`] had to make do with a copy. Then no hook will tell of a change.
+    /// Says whether [`Juju::relation_get_remote`] had to make do with a copy. Then no hook will tell of a change.
     pub fn is_deaf_to(&self, relation: &RelationId) -> bool {
-        self.session().deaf_to.contains(relation)
+        self.link.session().deaf_to.contains(relation)
     }
+}
 
+impl JujuWriter {
     /// Has keys written to the own application's bag, which only the leader may, and a copy of that whole bag to the own unit's: see
-    /// [`Tools::relation_get_remote`].
+    /// [`Juju::relation_get_remote`].
     pub fn relation_set_app_mirrored(&self, relation: &RelationId, values: &Databag) {
         self.relation_set_app(relation, values);
-        self.session().mirrored.insert(relation.clone());
+        self.link.session().mirrored.insert(relation.clone());
     }
 
     /// Has keys of the own application's bag written at the end; only the leader may. An empty value deletes its key.
     pub fn relation_set_app(&self, relation: &RelationId, values: &Databag) {
-        self.session().collect_bag(relation, Side::App, values);
+        self.link.session().collect_bag(relation, Side::App, values);
     }
 
     /// Has keys of the own unit's bag written at the end. An empty value deletes its key.
     pub fn relation_set_unit(&self, relation: &RelationId, values: &Databag) {
-        self.session().collect_bag(relation, Side::Unit, values);
-    }
-
-    /// Returns the model of the application at the other end.
-    pub fn relation_model_get(&self, relation: &RelationId) -> Result<String, ToolError> {
-        #[derive(serde::Deserialize)]
-        struct Model {
-            uuid: String,
-        }
-        self.ask_once::<Model>("relation-model-get", &["-r", relation.as_str()]).map(|model| model.uuid)
+        self.link.session().collect_bag(relation, Side::Unit, values);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::relation::parsed;
 use super::session::SecretWrite;
-use super::{Refusal, ToolError, Tools};
+use super::{Juju, JujuWriter, Refusal, ToolError};
 use crate::name::{RelationId, SecretId, UnitName};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -73,29 +73,7 @@ pub struct Access {
     pub scope: String,
 }
 
-impl Tools {
-    /// Makes a secret of the application at once, because Juju gives it its id; only the leader may. Grant it in a later hook: Juju 4.0.13 loses a grant
-    /// that is committed together with its secret.
-    pub fn secret_add(&self, label: &str, description: &str, content: &SecretContent) -> Result<SecretId, ToolError> {
-        let files = PrivateFiles::of(content, "secret-add")?;
-        let mut arguments = vec!["--owner", "application", "--label", label, "--description", description];
-        arguments.extend(files.arguments());
-        let stdout = self.run("secret-add", &arguments, None)?;
-        parsed("secret-add", String::from_utf8_lossy(&stdout).trim())
-    }
-
-    /// Has the whole content of a secret replaced at the end. The same content again makes no new revision.
-    pub fn secret_set(&self, secret: &SecretId, content: &SecretContent) {
-        self.session().secrets.push(SecretWrite::Set(secret.clone(), content.clone()));
-    }
-
-    pub(super) fn say_secret_set(&self, secret: &SecretId, content: &SecretContent) -> Result<(), ToolError> {
-        let files = PrivateFiles::of(content, "secret-set")?;
-        let mut arguments = vec![secret.as_str()];
-        arguments.extend(files.arguments());
-        self.tell("secret-set", &arguments)
-    }
-
+impl Juju {
     /// Reads the latest content of a secret by its identifier as found in a bag, and gives it a label that later
     /// `secret-changed` hooks will carry. This moves the unit's tracked revision to the latest at once.
     pub fn secret_get(&self, uri: &str, label: &str) -> Result<SecretAnswer, ToolError> {
@@ -107,13 +85,8 @@ impl Tools {
         self.secret_answer(&["--label", label, "--refresh"])
     }
 
-    /// Reads the latest content of a secret without moving the revision that this unit tracks.
-    pub fn secret_peek(&self, uri: &str) -> Result<SecretAnswer, ToolError> {
-        self.secret_answer(&[uri, "--peek"])
-    }
-
     fn secret_answer(&self, arguments: &[&str]) -> Result<SecretAnswer, ToolError> {
-        match self.ask::<BTreeMap<String, String>>("secret-get", arguments) {
+        match self.link.ask::<BTreeMap<String, String>>("secret-get", arguments) {
             Ok(content) => Ok(SecretAnswer::Content(SecretContent(content))),
             Err(error) => match error.refusal() {
                 Some(Refusal::NotAllowed | Refusal::NotLeader) => Ok(SecretAnswer::Unreadable(Unreadable::NotAllowed)),
@@ -132,7 +105,7 @@ impl Tools {
             #[serde(default)]
             access: Vec<Access>,
         }
-        let answer: BTreeMap<String, Info> = match self.ask("secret-info-get", &["--label", label]) {
+        let answer: BTreeMap<String, Info> = match self.link.ask("secret-info-get", &["--label", label]) {
             Ok(answer) => answer,
             Err(error) => {
                 return match error.refusal() {
@@ -145,16 +118,34 @@ impl Tools {
         let id = parsed("secret-info-get", &id)?;
         Ok(Some(SecretInfo { id, revision: info.revision, access: info.access }))
     }
+}
 
-    /// Lists the secrets this unit owns, and those of its application if it leads.
-    pub fn secret_ids(&self) -> Result<Vec<SecretId>, ToolError> {
-        let ids: Option<Vec<String>> = self.ask("secret-ids", &[])?;
-        ids.unwrap_or_default().iter().map(|id| parsed("secret-ids", id)).collect()
+impl JujuWriter {
+    /// Makes a secret of the application at once, because Juju gives it its id; only the leader may. Grant it in a later hook: Juju 4.0.13 loses a grant
+    /// that is committed together with its secret.
+    pub fn secret_add(&self, label: &str, description: &str, content: &SecretContent) -> Result<SecretId, ToolError> {
+        let files = PrivateFiles::of(content, "secret-add")?;
+        let mut arguments = vec!["--owner", "application", "--label", label, "--description", description];
+        arguments.extend(files.arguments());
+        let stdout = self.link.run("secret-add", &arguments, None)?;
+        parsed("secret-add", String::from_utf8_lossy(&stdout).trim())
+    }
+
+    /// Has the whole content of a secret replaced at the end. The same content again makes no new revision.
+    pub fn secret_set(&self, secret: &SecretId, content: &SecretContent) {
+        self.link.session().secrets.push(SecretWrite::Set(secret.clone(), content.clone()));
+    }
+
+    pub(super) fn say_secret_set(&self, secret: &SecretId, content: &SecretContent) -> Result<(), ToolError> {
+        let files = PrivateFiles::of(content, "secret-set")?;
+        let mut arguments = vec![secret.as_str()];
+        arguments.extend(files.arguments());
+        self.link.tell("secret-set", &arguments)
     }
 
     /// Lets the other end of a relation read a secret for as long as the relation lives, from the end of this dispatch on.
     pub fn secret_grant(&self, secret: &SecretId, relation: &RelationId, grantee: Grantee) {
-        self.session().secrets.push(SecretWrite::Grant(secret.clone(), relation.clone(), grantee));
+        self.link.session().secrets.push(SecretWrite::Grant(secret.clone(), relation.clone(), grantee));
     }
 
     pub(super) fn say_secret_grant(
@@ -167,22 +158,22 @@ impl Tools {
         if let Grantee::Unit(unit) = grantee {
             arguments.extend(["--unit", unit.as_str()]);
         }
-        self.tell("secret-grant", &arguments)
+        self.link.tell("secret-grant", &arguments)
     }
 
     /// Takes a grant back at the end.
     pub fn secret_revoke(&self, secret: &SecretId, relation: &RelationId) {
-        self.session().secrets.push(SecretWrite::Revoke(secret.clone(), relation.clone()));
+        self.link.session().secrets.push(SecretWrite::Revoke(secret.clone(), relation.clone()));
     }
 
     /// Has one revision of a secret removed at the end. Juju may ask for it more than once; one that is gone is fine.
     pub fn secret_remove_revision(&self, secret: &SecretId, revision: u64) {
-        self.session().secrets.push(SecretWrite::Remove(secret.clone(), Some(revision)));
+        self.link.session().secrets.push(SecretWrite::Remove(secret.clone(), Some(revision)));
     }
 
     /// Has a secret removed at the end, with all its revisions.
     pub fn secret_remove(&self, secret: &SecretId) {
-        self.session().secrets.push(SecretWrite::Remove(secret.clone(), None));
+        self.link.session().secrets.push(SecretWrite::Remove(secret.clone(), None));
     }
 }
 

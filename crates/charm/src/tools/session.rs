@@ -1,8 +1,8 @@
-//! What one dispatch has read and what it is going to write: the memory behind [`Tools`], and the sending at the end.
+//! What one dispatch has read and what it is going to write: the memory behind [`Tools`](super::Tools), and the sending at the end.
 
 use super::port::Port;
 use super::secret::SecretContent;
-use super::{Databag, Refusal, ToolError, Tools};
+use super::{Databag, JujuWriter, Refusal, ToolError};
 use crate::name::{RelationId, SecretId};
 use crate::tools::secret::Grantee;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +17,6 @@ pub(super) struct Session {
     pub(super) answers: BTreeMap<String, Vec<u8>>,
     pub(super) leader: Option<(bool, Instant)>,
     pub(super) secrets: Vec<SecretWrite>,
-    /// None deletes.
-    pub(super) state: BTreeMap<String, Option<String>>,
     pub(super) ports: BTreeMap<Port, bool>,
     bags: BTreeMap<(RelationId, Side), Databag>,
     /// Relations in which the own unit's bag gets a copy of the application's.
@@ -64,67 +62,45 @@ impl Session {
     }
 }
 
-impl Tools {
-    /// Sends what was collected, as far as it differs from what is there: secrets, state, bags, ports.
+impl JujuWriter {
+    /// Sends what was collected, as far as it differs from what is there: secrets, bags, ports.
     ///
     /// A write that Juju denies because the relation has ended or the leadership has moved is dropped with a warning: whoever
     /// may write next will see that it is missing.
     pub fn send(&self) -> Result<(), ToolError> {
         self.send_secrets()?;
-        self.send_state()?;
         self.send_bags()?;
         self.send_ports()
     }
 
     fn send_secrets(&self) -> Result<(), ToolError> {
-        let writes = std::mem::take(&mut self.session().secrets);
+        let writes = std::mem::take(&mut self.link.session().secrets);
         for write in writes {
             unless_denied(match &write {
                 SecretWrite::Set(secret, content) => self.say_secret_set(secret, content),
                 SecretWrite::Grant(secret, relation, grantee) => self.say_secret_grant(secret, relation, grantee),
                 SecretWrite::Revoke(secret, relation) => {
-                    self.tell("secret-revoke", &[secret.as_str(), "-r", relation.as_str()])
+                    self.link.tell("secret-revoke", &[secret.as_str(), "-r", relation.as_str()])
                 }
-                SecretWrite::Remove(secret, None) => self.tell("secret-remove", &[secret.as_str()]),
+                SecretWrite::Remove(secret, None) => self.link.tell("secret-remove", &[secret.as_str()]),
                 SecretWrite::Remove(secret, Some(revision)) => {
-                    self.tell("secret-remove", &[secret.as_str(), "--revision", &revision.to_string()])
+                    self.link.tell("secret-remove", &[secret.as_str(), "--revision", &revision.to_string()])
                 }
             })?;
         }
         Ok(())
     }
 
-    fn send_state(&self) -> Result<(), ToolError> {
-        let wanted = std::mem::take(&mut self.session().state);
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let present = self.state_get()?;
-        let mut changed = Databag::new();
-        for (key, value) in wanted {
-            match value {
-                Some(value) if present.get(&key) != Some(&value) => drop(changed.insert(key, value)),
-                None if present.contains_key(&key) => self.tell("state-delete", &["--", &key])?,
-                _ => {}
-            }
-        }
-        if !changed.is_empty() {
-            self.tell_map("state-set", &["--file", "-"], &changed)?;
-        }
-        self.session().forget("state-get");
-        Ok(())
-    }
-
     fn send_bags(&self) -> Result<(), ToolError> {
-        let mut bags = std::mem::take(&mut self.session().bags);
+        let mut bags = std::mem::take(&mut self.link.session().bags);
         // An application's bag comes before that of a unit, which may get a copy of it.
         while let Some(((relation, side), wanted)) = bags.pop_first() {
             let present = match side {
-                Side::App => self.relation_get_own_app(&relation),
-                Side::Unit => self.relation_get_unit(&relation, &self.unit).map(Some),
+                Side::App => self.juju().relation_get_own_app(&relation),
+                Side::Unit => self.juju().relation_get_unit(&relation, &self.link.unit).map(Some),
             };
             let Some(present) = unless_denied(present)?.map(Option::unwrap_or_default) else { continue };
-            if side == Side::App && self.session().mirrored.remove(&relation) {
+            if side == Side::App && self.link.session().mirrored.remove(&relation) {
                 // As it will be: a key that is deleted there is deleted here.
                 let copy = present.clone().into_iter().chain(wanted.clone());
                 bags.entry((relation.clone(), Side::Unit)).or_default().extend(copy);
@@ -140,26 +116,26 @@ impl Tools {
                 arguments.push("--app");
             }
             arguments.extend(["--file", "-"]);
-            unless_denied(self.tell_map("relation-set", &arguments, &changed))?;
+            unless_denied(self.link.tell_map("relation-set", &arguments, &changed))?;
         }
-        self.session().forget("relation-get");
+        self.link.session().forget("relation-get");
         Ok(())
     }
 
     fn send_ports(&self) -> Result<(), ToolError> {
-        let wanted = std::mem::take(&mut self.session().ports);
+        let wanted = std::mem::take(&mut self.link.session().ports);
         if wanted.is_empty() {
             return Ok(());
         }
-        let open = self.open_now()?;
+        let open = self.juju().open_now()?;
         for (port, wanted) in wanted {
             match (wanted, open.contains(&port)) {
-                (true, false) => self.tell("open-port", &[&port.to_string()])?,
-                (false, true) => self.tell("close-port", &[&port.to_string()])?,
+                (true, false) => self.link.tell("open-port", &[&port.to_string()])?,
+                (false, true) => self.link.tell("close-port", &[&port.to_string()])?,
                 _ => {}
             }
         }
-        self.session().forget("opened-ports");
+        self.link.session().forget("opened-ports");
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::name::AppName;
+use crate::tools::Tools;
 use crate::tools::process::{Call, Output, ToolRunner};
 use std::sync::{Arc, Mutex};
 
@@ -26,7 +27,6 @@ impl ToolRunner for Juju {
             "is-leader" => "true",
             "config-get" => r#"{"size":4}"#,
             "relation-get" => r#"{"same":"1","old":"2"}"#,
-            "state-get" => r#"{"same":"1","old":"2"}"#,
             "opened-ports" => r#"["icmp","6817/tcp","8000-8010/udp"]"#,
             _ => "",
         };
@@ -65,29 +65,25 @@ fn the_same_question_starts_one_process() {
 #[test]
 fn a_settled_dispatch_sends_nothing() {
     let (juju, tools) = stage(Juju::default());
-    tools.send().unwrap();
+    tools.writer().send().unwrap();
     calls(&juju, &[]);
 }
 
 #[test]
 fn only_what_differs_is_sent_and_nothing_before_the_end() {
     let (juju, tools) = stage(Juju::default());
-    tools.relation_set_app(&relation(), &bag(&[("same", "1"), ("old", ""), ("new", "a=b\n"), ("never-there", "")]));
-    tools.relation_set_unit(&relation(), &bag(&[("same", "1")]));
-    tools.state_set(&bag(&[("same", "1"), ("new", "3")]));
-    tools.state_delete("old");
-    tools.state_delete("never-there");
-    tools.open_port(Port::tcp(6817));
-    tools.open_port(Port::tcp(6818));
-    tools.close_port("8000-8010/udp".parse().unwrap());
+    tools
+        .writer()
+        .relation_set_app(&relation(), &bag(&[("same", "1"), ("old", ""), ("new", "a=b\n"), ("never-there", "")]));
+    tools.writer().relation_set_unit(&relation(), &bag(&[("same", "1")]));
+    tools.writer().open_port(Port::tcp(6817));
+    tools.writer().open_port(Port::tcp(6818));
+    tools.writer().close_port("8000-8010/udp".parse().unwrap());
     calls(&juju, &[]);
-    tools.send().unwrap();
+    tools.writer().send().unwrap();
     calls(
         &juju,
         &[
-            "state-get --format=json",
-            "state-delete -- old",
-            r#"state-set --file - < {"new":"3"}"#,
             "relation-get --format=json -r slurmd:3 --app - slurmctld",
             r#"relation-set -r slurmd:3 --app --file - < {"new":"a=b\n","old":""}"#,
             "relation-get --format=json -r slurmd:3 - slurmctld/0",
@@ -96,8 +92,8 @@ fn only_what_differs_is_sent_and_nothing_before_the_end() {
             "close-port 8000-8010/udp",
         ],
     );
-    tools.send().unwrap();
-    assert_eq!(juju.calls.lock().unwrap().len(), 9, "sent twice");
+    tools.writer().send().unwrap();
+    assert_eq!(juju.calls.lock().unwrap().len(), 6, "sent twice");
 }
 
 #[test]
@@ -105,15 +101,13 @@ fn what_is_going_to_be_written_can_be_read() {
     let (_, tools) = stage(Juju::default());
     let own: AppName = "slurmctld".parse().unwrap();
     let other: AppName = "compute".parse().unwrap();
-    tools.relation_set_app(&relation(), &bag(&[("old", ""), ("new", "3")]));
+    tools.writer().relation_set_app(&relation(), &bag(&[("old", ""), ("new", "3")]));
     let expected = bag(&[("same", "1"), ("new", "3")]);
     assert_eq!(tools.relation_get_app(&relation(), &own).unwrap(), expected);
     assert_eq!(tools.relation_get_own_app(&relation()).unwrap(), Some(expected));
     assert_eq!(tools.relation_get_app(&relation(), &other).unwrap(), bag(&[("same", "1"), ("old", "2")]));
-    tools.state_delete("old");
-    assert_eq!(tools.state_get().unwrap(), bag(&[("same", "1")]));
-    tools.close_port(Port::tcp(6817));
-    tools.open_port(Port::udp(53));
+    tools.writer().close_port(Port::tcp(6817));
+    tools.writer().open_port(Port::udp(53));
     let open: Vec<String> = tools.opened_ports().unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(open, ["53/udp", "8000-8010/udp"]);
 }
@@ -122,14 +116,14 @@ fn what_is_going_to_be_written_can_be_read() {
 fn secrets_are_changed_in_order_before_anything_tells_of_them() {
     let (juju, tools) = stage(Juju::default());
     let secret: SecretId = "d3k2v5nmp25c762q3bvg".parse().unwrap();
-    tools.relation_set_app(&relation(), &bag(&[("new", "3")]));
-    tools.secret_grant(&secret, &relation(), Grantee::Application);
-    tools.secret_grant(&secret, &relation(), Grantee::Unit("compute/1".parse().unwrap()));
-    tools.secret_revoke(&secret, &relation());
-    tools.secret_remove_revision(&secret, 2);
-    tools.secret_remove(&secret);
-    tools.secret_set(&secret, &SecretContent::default().with("key", "material"));
-    tools.send().unwrap();
+    tools.writer().relation_set_app(&relation(), &bag(&[("new", "3")]));
+    tools.writer().secret_grant(&secret, &relation(), Grantee::Application);
+    tools.writer().secret_grant(&secret, &relation(), Grantee::Unit("compute/1".parse().unwrap()));
+    tools.writer().secret_revoke(&secret, &relation());
+    tools.writer().secret_remove_revision(&secret, 2);
+    tools.writer().secret_remove(&secret);
+    tools.writer().secret_set(&secret, &SecretContent::default().with("key", "material"));
+    tools.writer().send().unwrap();
     let calls = juju.calls.lock().unwrap();
     let expected = [
         "secret-grant d3k2v5nmp25c762q3bvg -r slurmd:3",
@@ -165,10 +159,10 @@ fn a_write_that_juju_denies_is_dropped_and_the_rest_is_sent() {
     ];
     for denial in denials {
         let (juju, tools) = stage(Juju { denies: vec![denial], ..Juju::default() });
-        tools.relation_set_app(&relation(), &bag(&[("new", "3")]));
-        tools.secret_remove(&"d3k2".parse().unwrap());
-        tools.open_port(Port::tcp(1));
-        tools.send().unwrap();
+        tools.writer().relation_set_app(&relation(), &bag(&[("new", "3")]));
+        tools.writer().secret_remove(&"d3k2".parse().unwrap());
+        tools.writer().open_port(Port::tcp(1));
+        tools.writer().send().unwrap();
         assert_eq!(juju.calls.lock().unwrap().last().map(String::as_str), Some("open-port 1/tcp"), "{denial:?}");
     }
 }
@@ -176,8 +170,8 @@ fn a_write_that_juju_denies_is_dropped_and_the_rest_is_sent() {
 #[test]
 fn a_write_that_fails_is_an_error() {
     let (_, tools) = stage(Juju { denies: vec![("relation-set", "ERROR broken pipe")], ..Juju::default() });
-    tools.relation_set_app(&relation(), &bag(&[("new", "3")]));
-    assert!(tools.send().unwrap_err().to_string().ends_with("ERROR broken pipe"));
+    tools.writer().relation_set_app(&relation(), &bag(&[("new", "3")]));
+    assert!(tools.writer().send().unwrap_err().to_string().ends_with("ERROR broken pipe"));
 }
 
 /// An agent that goes on seeing the application's bag as it first read it.
@@ -232,8 +226,8 @@ impl ToolRunner for Leader {
 fn a_copy_is_whole_also_of_keys_that_an_earlier_leader_wrote() {
     let juju = Arc::new(Leader(Mutex::default()));
     let tools = Tools::with_runner(&"slurmctld/0".parse().unwrap(), juju.clone());
-    tools.relation_set_app_mirrored(&relation(), &bag(&[("new", "3"), ("old", "")]));
-    tools.send().unwrap();
+    tools.writer().relation_set_app_mirrored(&relation(), &bag(&[("new", "3"), ("old", "")]));
+    tools.writer().send().unwrap();
     let expected = [
         r#"relation-set -r slurmd:3 --app --file - < {"new":"3","old":""}"#,
         r#"relation-set -r slurmd:3 --file - < {"new":"3","same":"1"}"#,

@@ -29,9 +29,9 @@ impl ToolRunner for Answering {
     }
 }
 
-struct Juju(Arc<Answering>);
+struct Model(Arc<Answering>);
 
-impl Juju {
+impl Model {
     fn answers(stdout: &str) -> Self {
         Self::of(Output { exit_code: Some(0), stdout: stdout.as_bytes().to_vec(), stderr: Vec::new() })
     }
@@ -71,7 +71,7 @@ fn secret() -> SecretId {
 
 #[test]
 fn config_keeps_types_and_an_unset_option_is_empty() {
-    let juju = Juju::answers(r#"{"cluster-name":"lab","count":4,"trust":true}"#);
+    let juju = Model::answers(r#"{"cluster-name":"lab","count":4,"trust":true}"#);
     let config = juju.tools().config_get().unwrap();
     juju.was_asked("config-get --format=json");
     assert_eq!(config.string("cluster-name"), "lab");
@@ -83,16 +83,16 @@ fn config_keeps_types_and_an_unset_option_is_empty() {
 #[test]
 fn relations_are_listed_and_a_null_is_none() {
     let endpoint: EndpointName = "slurmd".parse().unwrap();
-    let juju = Juju::answers(r#"["slurmd:3","slurmd:11"]"#);
+    let juju = Model::answers(r#"["slurmd:3","slurmd:11"]"#);
     assert_eq!(juju.tools().relation_ids(&endpoint).unwrap().len(), 2);
     juju.was_asked("relation-ids --format=json slurmd");
-    assert!(Juju::answers("null").tools().relation_ids(&endpoint).unwrap().is_empty());
+    assert!(Model::answers("null").tools().relation_ids(&endpoint).unwrap().is_empty());
 }
 
 #[test]
 fn an_unset_bag_is_an_empty_one() {
     for answer in ["null", "{}"] {
-        let juju = Juju::answers(answer);
+        let juju = Model::answers(answer);
         assert!(juju.tools().relation_get_app(&relation(), &app()).unwrap().is_empty());
         juju.was_asked("relation-get --format=json -r slurmd:3 --app - compute");
     }
@@ -101,24 +101,24 @@ fn an_unset_bag_is_an_empty_one() {
 #[test]
 fn a_units_bag_is_asked_for_by_name() {
     let unit: UnitName = "compute/1".parse().unwrap();
-    let juju = Juju::answers(r#"{"ingress-address":"10.0.0.5"}"#);
+    let juju = Model::answers(r#"{"ingress-address":"10.0.0.5"}"#);
     assert_eq!(juju.tools().relation_get_unit(&relation(), &unit).unwrap()["ingress-address"], "10.0.0.5");
     juju.was_asked("relation-get --format=json -r slurmd:3 - compute/1");
 }
 
 #[test]
 fn the_remote_application_has_a_name() {
-    let juju = Juju::answers(r#""compute""#);
+    let juju = Model::answers(r#""compute""#);
     assert_eq!(juju.tools().relation_list_app(&relation()).unwrap(), Some(app()));
     juju.was_asked("relation-list --format=json -r slurmd:3 --app");
-    assert_eq!(Juju::answers(r#""""#).tools().relation_list_app(&relation()).unwrap(), None);
+    assert_eq!(Model::answers(r#""""#).tools().relation_list_app(&relation()).unwrap(), None);
 }
 
 #[test]
 fn secret_content_travels_in_files_that_are_gone_afterwards() {
-    let juju = Juju::answers("secret://7f1f5b0e/d3k2v5nmp25c762q3bvg\n");
+    let juju = Model::answers("secret://7f1f5b0e/d3k2v5nmp25c762q3bvg\n");
     let content = SecretContent::default().with("key", "c2VjcmV0").with("keyid", "k1");
-    assert_eq!(juju.tools().secret_add("slurm-auth-key", "why", &content).unwrap(), secret());
+    assert_eq!(juju.tools().writer().secret_add("slurm-auth-key", "why", &content).unwrap(), secret());
     let line = "secret-add --owner application --label slurm-auth-key --description why key#file= keyid#file=";
     assert_eq!(juju.was_asked(line), "key: c2VjcmV0\nkeyid: k1\n");
     assert_eq!(format!("{content:?}"), r#"{"key": "..", "keyid": ".."}"#);
@@ -126,7 +126,7 @@ fn secret_content_travels_in_files_that_are_gone_afterwards() {
 
 #[test]
 fn a_secret_is_read_with_its_label_and_its_latest_content() {
-    let juju = Juju::answers(r#"{"key":"c2VjcmV0","keyid":"k1"}"#);
+    let juju = Model::answers(r#"{"key":"c2VjcmV0","keyid":"k1"}"#);
     let answer = juju.tools().secret_get("secret:d3k2v5nmp25c762q3bvg", "slurm-auth-key").unwrap();
     juju.was_asked("secret-get --format=json secret:d3k2v5nmp25c762q3bvg --label slurm-auth-key --refresh");
     let SecretAnswer::Content(content) = answer else { panic!("{answer:?}") };
@@ -145,14 +145,14 @@ fn a_secret_that_cannot_be_read_is_an_answer() {
         ("ERROR connection is shutdown before send", Unreadable::AgentGone),
     ];
     for (text, why) in texts {
-        let answer = Juju::refuses(1, text).tools().secret_get("secret:d3k2", "slurm-auth-key").unwrap();
+        let answer = Model::refuses(1, text).tools().secret_get("secret:d3k2", "slurm-auth-key").unwrap();
         assert_eq!(answer, SecretAnswer::Unreadable(why), "{text}");
     }
 }
 
 #[test]
 fn any_other_failure_of_secret_get_stays_one() {
-    let juju = Juju::refuses(2, r#"ERROR secret URI "nonsense" not valid"#);
+    let juju = Model::refuses(2, r#"ERROR secret URI "nonsense" not valid"#);
     let error = juju.tools().secret_get("nonsense", "slurm-auth-key").unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -162,7 +162,7 @@ fn any_other_failure_of_secret_get_stays_one() {
 
 #[test]
 fn the_owner_sees_who_was_granted() {
-    let juju = Juju::answers(
+    let juju = Model::answers(
         r#"{"d3k2v5nmp25c762q3bvg":{"revision":1,"label":"slurm-auth-key","owner":"application","rotation":"never","access":[{"target":"application-compute","scope":"relation-compute.slurmctld#slurmctld.slurmd","role":"view"}]}}"#,
     );
     let info = juju.tools().secret_info_get("slurm-auth-key").unwrap().unwrap();
@@ -173,29 +173,20 @@ fn the_owner_sees_who_was_granted() {
 
 #[test]
 fn a_secret_without_grants_has_no_access_list() {
-    let juju = Juju::answers(r#"{"d3k2v5nmp25c762q3bvg":{"revision":1,"label":"l","owner":"application"}}"#);
+    let juju = Model::answers(r#"{"d3k2v5nmp25c762q3bvg":{"revision":1,"label":"l","owner":"application"}}"#);
     assert!(juju.tools().secret_info_get("l").unwrap().unwrap().access.is_empty());
 }
 
 #[test]
 fn no_secret_of_that_label_is_none() {
     for text in [r#"ERROR secret "slurm-auth-key" not found"#, "ERROR this unit is not the leader"] {
-        assert_eq!(Juju::refuses(1, text).tools().secret_info_get("slurm-auth-key").unwrap(), None);
+        assert_eq!(Model::refuses(1, text).tools().secret_info_get("slurm-auth-key").unwrap(), None);
     }
 }
 
 #[test]
-fn a_secret_is_peeked_at_without_moving_and_none_is_listed() {
-    let juju = Juju::answers("null");
-    assert!(juju.tools().secret_ids().unwrap().is_empty());
-    let juju = Juju::answers(r#"{"key":"x"}"#);
-    juju.tools().secret_peek("secret:d3k2").unwrap();
-    juju.was_asked("secret-get --format=json secret:d3k2 --peek");
-}
-
-#[test]
 fn a_dying_unit_is_not_planned() {
-    let juju = Juju::answers(
+    let juju = Model::answers(
         r#"{"units":{"a/0":{"status":"active","since":"x"},"a/1":{"status":"dying","since":"x"}},"relations":{"slurmd":{"compute":{"status":"joined"},"compute/0":{"status":"active"},"compute/1":{"status":"dying"}}}}"#,
     );
     let goal = juju.tools().goal_state().unwrap();
@@ -206,19 +197,10 @@ fn a_dying_unit_is_not_planned() {
 
 #[test]
 fn statuses_are_read_and_written() {
-    let juju = Juju::answers(r#"{"message":"ready","status":"active","status-data":{}}"#);
+    let juju = Model::answers(r#"{"message":"ready","status":"active","status-data":{}}"#);
     assert_eq!(juju.tools().status_get().unwrap(), Some(Status::active("ready")));
-    juju.tools().status_set(&Status::blocked("-n is no option")).unwrap();
+    juju.tools().writer().status_set(&Status::blocked("-n is no option")).unwrap();
     juju.was_asked("status-set -- blocked -n is no option");
-}
-
-#[test]
-fn addresses_are_read_even_if_juju_prints_null() {
-    let juju = Juju::answers(
-        r#"{"bind-addresses":[{"mac-address":"","interface-name":"eth0","addresses":[{"hostname":"","value":"10.0.0.5","cidr":"10.0.0.0/24"}]}],"egress-subnets":null,"ingress-addresses":["10.0.0.5"]}"#,
-    );
-    let network = juju.tools().network_get(&"slurmd".parse().unwrap()).unwrap();
-    assert_eq!((network.bind, network.ingress), (vec!["10.0.0.5".to_owned()], vec!["10.0.0.5".to_owned()]));
 }
 
 #[test]
@@ -227,22 +209,22 @@ fn an_action_reads_a_struct_and_answers_in_order() {
     struct Resume {
         nodename: String,
     }
-    let juju = Juju::answers(r#"{"nodename":"compute-[0-3]"}"#);
+    let juju = Model::answers(r#"{"nodename":"compute-[0-3]"}"#);
     assert_eq!(juju.tools().action_get::<Resume>().unwrap().nodename, "compute-[0-3]");
     let results = [("status".to_owned(), "resuming".to_owned()), ("nodes".to_owned(), "compute-0".to_owned())];
-    juju.tools().action_set(&results).unwrap();
+    juju.tools().writer().action_set(&results).unwrap();
     juju.was_asked("action-set -- status=resuming nodes=compute-0");
-    juju.tools().action_fail("no such node").unwrap();
+    juju.tools().writer().action_fail("no such node").unwrap();
     juju.was_asked("action-fail -- no such node");
 }
 
 #[test]
 fn an_answer_is_never_longer_than_what_linux_takes_as_an_argument() {
-    let juju = Juju::answers("");
+    let juju = Model::answers("");
     let long = "ä".repeat(200 * 1024);
     let results = ["one", "two"].map(|key| (key.to_owned(), long.clone())).into_iter();
     let results: Vec<_> = results.chain([("three".to_owned(), "short".to_owned())]).collect();
-    juju.tools().action_set(&results).unwrap();
+    juju.tools().writer().action_set(&results).unwrap();
     let calls = juju.0.calls.lock().unwrap();
     assert!(calls.iter().all(|(line, _)| line.len() < 128 * 1024), "an argument was too long");
     for (call, key) in calls.iter().zip(["one", "two"]) {
@@ -253,8 +235,8 @@ fn an_answer_is_never_longer_than_what_linux_takes_as_an_argument() {
 
 #[test]
 fn leadership_is_a_boolean_and_anything_else_is_an_error_with_its_command() {
-    assert!(Juju::answers("true").tools().is_leader().unwrap());
-    let error = Juju::answers("maybe").tools().is_leader().unwrap_err();
+    assert!(Model::answers("true").tools().is_leader().unwrap());
+    let error = Model::answers("maybe").tools().is_leader().unwrap_err();
     assert_eq!(error.to_string(), "`is-leader --format=json` answered with something unexpected");
 }
 
@@ -267,7 +249,7 @@ fn a_parameter_that_does_not_fit_is_refused_by_its_name() {
         #[serde(default)]
         wait: Option<bool>,
     }
-    let refusal = |given: &str| match Juju::answers(given).tools().action_get::<Drain>() {
+    let refusal = |given: &str| match Model::answers(given).tools().action_get::<Drain>() {
         Err(crate::ActionFailure::Refused(text)) => text,
         other => panic!("{given}: {other:?}"),
     };
@@ -280,49 +262,8 @@ fn a_parameter_that_does_not_fit_is_refused_by_its_name() {
 
 #[test]
 fn what_only_the_leader_may_is_told_apart() {
-    let refusal = |text: &str| Juju::refuses(1, text).tools().juju_reboot().unwrap_err().refusal();
+    let refusal = |text: &str| Model::refuses(1, text).tools().is_leader().unwrap_err().refusal();
     assert_eq!(refusal("ERROR cannot write relation settings"), Some(Refusal::NotLeader));
     assert_eq!(refusal("ERROR this unit is not the leader"), Some(Refusal::NotLeader));
-    assert_eq!(refusal("ERROR juju-reboot is not supported when running an action."), None);
-}
-
-#[test]
-fn only_the_leader_speaks_for_the_application() {
-    let follower = Juju::refuses(1, "ERROR this unit is not the leader");
-    assert!(!follower.tools().status_set_application(&Status::active("x")).unwrap());
-    follower.was_asked("status-set --application -- active x");
-    let follower = Juju::refuses(1, "ERROR finding application status: this unit is not the leader");
-    assert_eq!(follower.tools().status_get_application().unwrap(), None);
-    let leader = Juju::answers(r#"{"application-status":{"message":"up","status":"active","units":{}}}"#);
-    assert_eq!(leader.tools().status_get_application().unwrap(), Some(Status::active("up")));
-}
-
-#[test]
-fn storage_is_listed_and_described() {
-    let juju = Juju::answers(r#"["data/0"]"#);
-    let found = juju.tools().storage_list("data").unwrap();
-    juju.was_asked("storage-list --format=json data");
-    let juju = Juju::answers(r#"{"kind":"filesystem","location":"/srv/x"}"#);
-    let storage = juju.tools().storage_get(&found[0]).unwrap();
-    juju.was_asked("storage-get --format=json -s data/0");
-    assert_eq!(storage, Storage { kind: StorageKind::Filesystem, location: "/srv/x".into() });
-    juju.tools().storage_add("data", 2).unwrap();
-    juju.was_asked("storage-add data=2");
-}
-
-#[test]
-fn a_resource_is_a_path_or_none() {
-    let juju = Juju::answers("/var/lib/juju/agents/unit-a-0/resources/nhc/nhc.tar.gz");
-    assert!(juju.tools().resource_get("nhc").unwrap().unwrap().ends_with("nhc.tar.gz"));
-    juju.was_asked("resource-get nhc");
-    let juju = Juju::refuses(1, "ERROR could not download resource: HTTP request failed");
-    assert_eq!(juju.tools().resource_get("nhc").unwrap(), None);
-}
-
-#[test]
-fn addresses_and_the_other_model_are_told() {
-    let address = Juju::answers(r#""10.0.0.5""#).tools().unit_get_private_address().unwrap();
-    assert_eq!(address, Some("10.0.0.5".parse().unwrap()));
-    assert_eq!(Juju::answers("null").tools().unit_get_public_address().unwrap(), None);
-    assert_eq!(Juju::answers(r#"{"uuid":"a1"}"#).tools().relation_model_get(&relation()).unwrap(), "a1");
+    assert_eq!(refusal("ERROR that is not supported when running an action."), None);
 }

@@ -1,10 +1,9 @@
-//! Tools about the unit itself: `is-leader`, `status-get`, `status-set`, `juju-log`, `juju-reboot`, `unit-get`.
+//! Tools about the unit itself: `is-leader`, `status-get`, `status-set`, `juju-log`.
 
 use super::session::LEADERSHIP_TRUSTED;
-use super::{ToolError, Tools};
+use super::{Juju, JujuWriter, ToolError};
 use crate::status::Status;
 use serde::Deserialize;
-use std::net::IpAddr;
 use std::time::Instant;
 
 /// The levels that `juju-log` takes.
@@ -27,19 +26,19 @@ impl LogLevel {
     }
 }
 
-impl Tools {
+impl Juju {
     /// Asks whether this unit leads. True holds for at least half a minute more.
     pub fn is_leader(&self) -> Result<bool, ToolError> {
         // Juju keeps a no for the rest of the hook; a yes runs out.
-        let known = self.session().leader;
+        let known = self.link.session().leader;
         if let Some((leader, asked)) = known
             && (!leader || asked.elapsed() < LEADERSHIP_TRUSTED)
         {
             return Ok(leader);
         }
         let asked = Instant::now();
-        let leader = self.ask("is-leader", &[])?;
-        self.session().leader = Some((leader, asked));
+        let leader = self.link.ask("is-leader", &[])?;
+        self.link.session().leader = Some((leader, asked));
         Ok(leader)
     }
 
@@ -51,32 +50,19 @@ impl Tools {
             #[serde(default)]
             message: String,
         }
-        let answer: Answer = self.ask("status-get", &["--include-data"])?;
+        let answer: Answer = self.link.ask("status-get", &["--include-data"])?;
         Ok(Status::from_words(&answer.status, &answer.message))
     }
+}
 
+impl JujuWriter {
     /// Sets the unit's workload status, at once and whatever becomes of the hook.
     pub fn status_set(&self, status: &Status) -> Result<(), ToolError> {
-        self.tell("status-set", &["--", status.word(), status.message()])
+        self.link.tell("status-set", &["--", status.word(), status.message()])
     }
 
     /// Writes to the model's log. Charms use `tracing`, which ends here.
     pub fn juju_log(&self, level: LogLevel, message: &str) -> Result<(), ToolError> {
-        self.run_silently("juju-log", &["-l", level.as_str(), "--", message], None).map(drop)
-    }
-
-    /// Has the machine reboot once the hook has succeeded. Not possible in an action.
-    pub fn juju_reboot(&self) -> Result<(), ToolError> {
-        self.tell("juju-reboot", &[])
-    }
-
-    /// Returns the address that the machine is reached by from inside the cloud. None if Juju knows none that is one.
-    pub fn unit_get_private_address(&self) -> Result<Option<IpAddr>, ToolError> {
-        self.ask_once("unit-get", &["private-address"]).map(|text: Option<String>| text?.parse().ok())
-    }
-
-    /// Returns the address that the machine is reached by from outside. None if Juju knows none that is one.
-    pub fn unit_get_public_address(&self) -> Result<Option<IpAddr>, ToolError> {
-        self.ask_once("unit-get", &["public-address"]).map(|text: Option<String>| text?.parse().ok())
+        self.link.run_silently("juju-log", &["-l", level.as_str(), "--", message], None).map(drop)
     }
 }
