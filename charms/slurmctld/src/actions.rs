@@ -36,7 +36,7 @@ pub fn act(
 
 /// Refuses on a unit whose slurmctld does not run, and names one that has it.
 fn require_daemon(ctx: &Context, tools: &Tools, machine: &Machine) -> Result<(), ActionFailure> {
-    let state = systemd::state(machine, names::SERVICE).map_err(ActionFailure::broken)?;
+    let state = systemd::state(&machine.host(), names::SERVICE).map_err(ActionFailure::broken)?;
     if state.is_active() {
         return Ok(());
     }

@@ -26,7 +26,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         Step::InstallPackages(source) => {
             let mut shown = Ok(());
             let begin = || shown = tools.writer().status_set(&Status::maintenance("installing slurmctld"));
-            if let Err(error) = packages::ensure_installed(machine, source, &names::PACKAGES, begin) {
+            if let Err(error) = packages::ensure_installed(&machine.writer(), source, &names::PACKAGES, begin) {
                 tracing::warn!("could not {step}: {error}");
                 memory.tried.install = Some(Obstacle::try_from(error)?);
             }
@@ -34,38 +34,38 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         }
         Step::HoldPackages => {
             memory.tried.hold = true;
-            if let Err(error) = packages::ensure_held(machine, &names::PACKAGES) {
+            if let Err(error) = packages::ensure_held(&machine.writer(), &names::PACKAGES) {
                 tracing::warn!("could not {step}: {error}");
                 Obstacle::try_from(error)?;
             }
         }
         Step::LeaveAlone => {
-            needrestart::ensure_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?;
+            needrestart::ensure_left_alone(&machine.writer(), names::NEEDRESTART, &[names::SERVICE])?;
         }
         Step::ReportVersion(version) => {
             tools.writer().application_version_set(version)?;
             let note = ctx.charm_dir.join(names::REPORTED_VERSION);
-            files::replace(machine, note, version.as_bytes(), &Access::own(0o644))?;
+            files::replace(&machine.writer(), note, version.as_bytes(), &Access::own(0o644))?;
         }
         Step::PrepareState(note) => {
-            files::ensure_directory(machine, names::CHECKPOINT_DIRECTORY, &Access::slurm(0o755))?;
-            files::ensure_directory(machine, names::STATE_DIRECTORY, &Access::slurm(0o700))?;
-            sentinel::write_once(machine, names::STATE_DIRECTORY, note)?;
+            files::ensure_directory(&machine.writer(), names::CHECKPOINT_DIRECTORY, &Access::slurm(0o755))?;
+            files::ensure_directory(&machine.writer(), names::STATE_DIRECTORY, &Access::slurm(0o700))?;
+            sentinel::write_once(&machine.writer(), names::STATE_DIRECTORY, note)?;
         }
-        Step::SecureKeys => slurm_ops::keys::ensure_private(machine, names::SLURM_USER)?,
+        Step::SecureKeys => slurm_ops::keys::ensure_private(&machine.writer(), names::SLURM_USER)?,
         Step::OpenConfiguration => configuration::open(machine)?,
         Step::MakeAuthKey => keys::make_auth_key(machine)?,
         Step::RestoreAuthKey => keys::restore_auth_key(tools, machine)?,
         Step::MakeJwtKey => keys::make_jwt_key(machine)?,
         Step::RestoreJwtKey => keys::restore_jwt_key(tools, machine)?,
         Step::WriteDropIn(text) => {
-            if !systemd::ensure_drop_in(machine, names::SERVICE, names::DROP_IN, text)? {
+            if !systemd::ensure_drop_in(&machine.writer(), names::SERVICE, names::DROP_IN, text)? {
                 // The file is right, so what is missing is that systemd reads it.
-                systemd::daemon_reload(machine)?;
+                systemd::daemon_reload(&machine.writer())?;
             }
         }
         Step::WriteFailureService(text) => {
-            systemd::ensure_unit_file(machine, names::FAILURE_SERVICE, text)?;
+            systemd::ensure_unit_file(&machine.writer(), names::FAILURE_SERVICE, text)?;
         }
         Step::OfferConfiguration { files, version, suspects } => {
             configuration::offer(machine, memory, files, version, suspects)?;
@@ -110,10 +110,10 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         Step::PublishPeerUnit(relation, bag) => tools.writer().relation_set_unit(relation, bag),
         Step::StartWaking => {
             let wake = Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN);
-            timer::ensure_set(machine, &wake.name, &wake.command, &RHYTHM)?;
+            timer::ensure_set(&machine.writer(), &wake.name, &wake.command, &RHYTHM)?;
         }
         Step::StopWaking => {
-            timer::ensure_ended(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name)?;
+            timer::ensure_ended(&machine.writer(), &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name)?;
         }
     }
     Ok(())
@@ -125,15 +125,16 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Starts slurmctld and waits a moment for it to answer. That it does not is no failure: the next look tells.
 fn start(machine: &Machine) -> Result<(), Error> {
-    systemd::enable(machine, names::SERVICE)?;
+    systemd::enable(&machine.writer(), names::SERVICE)?;
     // A unit that failed too often in a short time is else refused for a while.
-    systemd::reset_failed(machine, names::SERVICE)?;
-    systemd::start_no_block(machine, names::SERVICE)?;
+    systemd::reset_failed(&machine.writer(), names::SERVICE)?;
+    systemd::start_no_block(&machine.writer(), names::SERVICE)?;
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
-        let unit = systemd::state(machine, names::SERVICE)?;
+        let unit = systemd::state(&machine.host(), names::SERVICE)?;
         let answers = unit.is_active()
-            && scontrol::ping(machine).is_ok_and(|answers| answers.iter().any(|controller| controller.responding));
+            && scontrol::ping(&machine.host())
+                .is_ok_and(|answers| answers.iter().any(|controller| controller.responding));
         if answers || unit.active == "failed" || unit.sub == "auto-restart" {
             break;
         }

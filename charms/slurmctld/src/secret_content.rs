@@ -10,9 +10,9 @@ use slurm_ops::keys;
 /// none.
 pub fn wanted(machine: &Machine, label: &str) -> Result<Option<SecretContent>, FileError> {
     let content = match label {
-        names::JWT_SECRET => keys::read_jwt_key(machine)
+        names::JWT_SECRET => keys::read_jwt_key(&machine.host())
             .map(|key| key.map(|key| SecretContent::default().with(names::SECRET_KEY, key.expose()))),
-        _ => keys::read_auth_keys(machine).map(|keys| {
+        _ => keys::read_auth_keys(&machine.host()).map(|keys| {
             let content = |key: &keys::AuthKey| {
                 SecretContent::default().with(names::SECRET_KEY, key.expose()).with(names::SECRET_KEY_ID, key.id())
             };

@@ -51,7 +51,7 @@ impl Slurmd {
     /// Returns what Slurm knows about this node. Without a record there is nothing to act on.
     fn record(&self) -> Result<NodeRecord, ActionFailure> {
         let name = self.node_name();
-        match scontrol::node(&self.machine, &name) {
+        match scontrol::node(&self.machine.host(), &name) {
             NodeLookup::Present(record) => Ok(record),
             NodeLookup::Absent => Err(ActionFailure::refused(format!("slurmctld does not know node {name} (yet)"))),
             NodeLookup::Unreachable { why } => Err(ActionFailure::refused(format!("slurmctld does not answer: {why}"))),

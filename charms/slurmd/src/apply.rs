@@ -28,7 +28,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         Step::InstallPackages(source) => {
             let mut shown = Ok(());
             let begin = || shown = tools.writer().status_set(&Status::maintenance("installing slurmd"));
-            if let Err(error) = packages::ensure_installed(machine, source, &names::PACKAGES, begin) {
+            if let Err(error) = packages::ensure_installed(&machine.writer(), source, &names::PACKAGES, begin) {
                 tracing::warn!("could not {step}: {error}");
                 tried.install = Some(Obstacle::try_from(error)?);
             }
@@ -36,36 +36,36 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         }
         Step::HoldPackages => {
             tried.hold = true;
-            if let Err(error) = packages::ensure_held(machine, &names::PACKAGES) {
+            if let Err(error) = packages::ensure_held(&machine.writer(), &names::PACKAGES) {
                 tracing::warn!("could not {step}: {error}");
                 Obstacle::try_from(error)?;
             }
         }
         Step::LeaveAlone => {
-            needrestart::ensure_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?;
+            needrestart::ensure_left_alone(&machine.writer(), names::NEEDRESTART, &[names::SERVICE])?;
         }
         Step::ReportVersion(version) => {
             tools.writer().application_version_set(version)?;
             let note = ctx.charm_dir.join(names::REPORTED_VERSION);
-            files::replace(machine, note, version.as_bytes(), &Access::own(0o644))?;
+            files::replace(&machine.writer(), note, version.as_bytes(), &Access::own(0o644))?;
         }
         Step::PublishPartition(relation, bag) => tools.writer().relation_set_app_mirrored(relation, bag),
         Step::WriteAlarm(text) => {
-            systemd::ensure_unit_file(machine, names::ALARM, text)?;
+            systemd::ensure_unit_file(&machine.writer(), names::ALARM, text)?;
         }
         Step::WriteDropIn(text) => {
-            if !systemd::ensure_drop_in(machine, names::SERVICE, names::DROP_IN, text)? {
+            if !systemd::ensure_drop_in(&machine.writer(), names::SERVICE, names::DROP_IN, text)? {
                 // The file is right, so what is missing is that systemd reads it.
-                systemd::daemon_reload(machine)?;
+                systemd::daemon_reload(&machine.writer())?;
             }
         }
         Step::WriteAuthKey => {
             let key = memory.offered_key.as_ref().expect("invariant: the key was read before it is to be written");
-            let shared = machine.path(names::SLURM_CONF).exists();
-            keys::ensure_auth_keys(machine, key, if shared { names::SLURM_USER } else { names::KEY_OWNER })?;
+            let shared = files::exists(&machine.host(), names::SLURM_CONF);
+            keys::ensure_auth_keys(&machine.writer(), key, if shared { names::SLURM_USER } else { names::KEY_OWNER })?;
         }
         Step::WriteOptions(launch) => {
-            slurmd::ensure_options(machine, &options(launch))?;
+            slurmd::ensure_options(&machine.writer(), &options(launch))?;
         }
         Step::TakeBackWish { refused, proven } => {
             tried.taken_back = true;
@@ -77,47 +77,51 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
         }
         Step::RememberWish(wish) => remember(machine, names::PROVEN_CONFIG_FILE, &wish_text(wish))?,
         Step::NoteAddress(address) => {
-            files::replace(machine, names::ADDRESS_FILE, format!("{address}\n").as_bytes(), &Access::own(0o644))?;
+            files::replace(
+                &machine.writer(),
+                names::ADDRESS_FILE,
+                format!("{address}\n").as_bytes(),
+                &Access::own(0o644),
+            )?;
         }
         Step::StartDaemon => {
             tried.start = true;
-            systemd::enable(machine, names::SERVICE)?;
+            systemd::enable(&machine.writer(), names::SERVICE)?;
             // A unit that failed too often in a short time is else refused for a while.
-            systemd::reset_failed(machine, names::SERVICE)?;
+            systemd::reset_failed(&machine.writer(), names::SERVICE)?;
             // What systemd has lost sight of would keep the port, from its own attempts as well.
-            let watched = systemd::state(machine, names::SERVICE)?.main_pid;
-            tell_of(&slurmd::remnants::end(machine, names::SERVICE, watched)?);
-            systemd::start_no_block(machine, names::SERVICE)?;
+            tell_of(&slurmd::remnants::end(&machine.writer(), names::SERVICE)?);
+            systemd::start_no_block(&machine.writer(), names::SERVICE)?;
             await_registration(ctx, machine)?;
         }
         Step::RestartDaemon => {
             tried.restart = true;
             // Restarts that were asked for count as well, and several of them are no failure.
-            systemd::reset_failed(machine, names::SERVICE)?;
-            systemd::restart_no_block(machine, names::SERVICE)?;
+            systemd::reset_failed(&machine.writer(), names::SERVICE)?;
+            systemd::restart_no_block(&machine.writer(), names::SERVICE)?;
             await_registration(ctx, machine)?;
         }
         Step::ReloadDaemon => {
             tried.reload = true;
-            systemd::reload(machine, names::SERVICE)?;
+            systemd::reload(&machine.writer(), names::SERVICE)?;
         }
         Step::RememberDetection { invocation, known, found } => {
             remember(machine, names::DETECTED_FILE, &format!("{invocation}\n{known}\n{found}\n"))?;
         }
         Step::BeginChange(change) => remember(machine, names::CHANGE_FILE, &change.render())?,
         Step::ForgetWeight => {
-            files::remove(machine, names::WEIGHT_FILE)?;
+            files::remove(&machine.writer(), names::WEIGHT_FILE)?;
         }
         Step::ForgetChange => {
-            files::remove(machine, names::CHANGE_FILE)?;
+            files::remove(&machine.writer(), names::CHANGE_FILE)?;
         }
         Step::OpenPort => tools.writer().open_port(Port::tcp(names::PORT)),
         Step::StartWaking => {
             let wake = Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN);
-            timer::ensure_set(machine, &wake.name, &wake.command, &RHYTHM)?;
+            timer::ensure_set(&machine.writer(), &wake.name, &wake.command, &RHYTHM)?;
         }
         Step::StopWaking => {
-            timer::ensure_ended(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name)?;
+            timer::ensure_ended(&machine.writer(), &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name)?;
         }
         Step::MarkJoined
         | Step::SetFeatures(_)
@@ -133,7 +137,7 @@ pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memor
             }
             if let Step::MarkJoined | Step::RestoreNode(_) = step {
                 let note = format!("{}\n", clock::now());
-                files::replace(machine, names::MARKED_FILE, note.as_bytes(), &Access::own(0o644))?;
+                files::replace(&machine.writer(), names::MARKED_FILE, note.as_bytes(), &Access::own(0o644))?;
             }
             if let Err(error) = tell_slurm(machine, &node_name(ctx), memory, step) {
                 // Slurm may have changed its mind or gone away since it was asked. A later look finds out, and tries again.
@@ -155,8 +159,8 @@ fn one_line(text: &str) -> String {
 
 /// Keeps a note for later dispatches of this charm.
 pub fn remember(machine: &Machine, path: &str, text: &str) -> Result<(), Error> {
-    files::ensure_directory(machine, names::STATE_DIRECTORY, &Access::own(0o700))?;
-    files::replace(machine, path, text.as_bytes(), &Access::own(0o600))?;
+    files::ensure_directory(&machine.writer(), names::STATE_DIRECTORY, &Access::own(0o700))?;
+    files::replace(&machine.writer(), path, text.as_bytes(), &Access::own(0o600))?;
     Ok(())
 }
 
@@ -166,27 +170,27 @@ fn tell_slurm(machine: &Machine, node: &NodeName, memory: &mut Memory, step: &St
     match step {
         Step::MarkJoined => {
             tried.mark = true;
-            scontrol::save_node(machine, node)
+            scontrol::save_node(&machine.writer(), node)
         }
         Step::SetFeatures(features) => {
             tried.in_place = true;
-            scontrol::set_node_features(machine, node, features)
+            scontrol::set_node_features(&machine.writer(), node, features)
         }
         Step::SetWeight(weight) | Step::ResetWeight(weight) => {
             tried.in_place = true;
-            scontrol::set_node_weight(machine, node, *weight)
+            scontrol::set_node_weight(&machine.writer(), node, *weight)
         }
         Step::CloseNode { drain } => {
             if *drain {
                 tried.drain = true;
-                scontrol::drain_node(machine, node, names::CHANGE_REASON)?;
+                scontrol::drain_node(&machine.writer(), node, names::CHANGE_REASON)?;
             }
             tried.mark_old = true;
-            scontrol::set_node_comment(machine, node, names::CHANGE_COMMENT)
+            scontrol::set_node_comment(&machine.writer(), node, names::CHANGE_COMMENT)
         }
         Step::DeleteNode => {
             tried.delete = true;
-            scontrol::delete_node(machine, node)
+            scontrol::delete_node(&machine.writer(), node)
         }
         Step::RestoreNode(change) => {
             tried.restore = true;
@@ -194,9 +198,9 @@ fn tell_slurm(machine: &Machine, node: &NodeName, memory: &mut Memory, step: &St
         }
         Step::ReopenNode { resume, comment } => {
             tried.reopen = true;
-            scontrol::set_node_comment(machine, node, comment)?;
+            scontrol::set_node_comment(&machine.writer(), node, comment)?;
             if *resume {
-                scontrol::resume_node(machine, node)?;
+                scontrol::resume_node(&machine.writer(), node)?;
             }
             Ok(())
         }
@@ -210,26 +214,26 @@ fn restore(machine: &Machine, node: &NodeName, change: &Change) -> Result<(), Sc
         let has = |state: &str| closed.states.iter().any(|known| known == state);
         let reason = closed.reason.as_str();
         if has("FAIL") {
-            scontrol::fail_node(machine, node, reason)?;
+            scontrol::fail_node(&machine.writer(), node, reason)?;
         }
         if has("DOWN") && has("DRAIN") {
-            scontrol::drain_node(machine, node, reason)?;
+            scontrol::drain_node(&machine.writer(), node, reason)?;
         }
-        scontrol::set_node_reason(machine, node, reason)?;
+        scontrol::set_node_reason(&machine.writer(), node, reason)?;
     }
     if let Some(weight) = change.weight {
-        scontrol::set_node_weight(machine, node, weight)?;
+        scontrol::set_node_weight(&machine.writer(), node, weight)?;
     }
     if !change.features.is_empty()
-        && let NodeLookup::Present(record) = scontrol::node(machine, node)
+        && let NodeLookup::Present(record) = scontrol::node(&machine.host(), node)
     {
         let mut features = record.features;
         features
             .extend(change.features.iter().filter(|feature| !features.contains(feature)).cloned().collect::<Vec<_>>());
-        scontrol::set_node_features(machine, node, &features)?;
+        scontrol::set_node_features(&machine.writer(), node, &features)?;
     }
-    scontrol::set_node_notes(machine, node, &change.notes)?;
-    scontrol::set_node_comment(machine, node, change.comment())
+    scontrol::set_node_notes(&machine.writer(), node, &change.notes)?;
+    scontrol::set_node_comment(&machine.writer(), node, change.comment())
 }
 
 /// A node registers within a fraction of a second if its controller is there; waiting that long spares a later call.
@@ -237,9 +241,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Waits a moment for a daemon just started to become known. That it does not is no failure: the next look tells.
 fn await_registration(ctx: &Context, machine: &Machine) -> Result<(), Error> {
-    let name = node_name(ctx);
-    let is_known = || matches!(scontrol::node(machine, &name), NodeLookup::Present(_));
-    tell_of(&slurmd::remnants::await_start(machine, names::SERVICE, PATIENCE, is_known)?);
+    tell_of(&slurmd::remnants::await_start(&machine.writer(), names::SERVICE, &node_name(ctx), PATIENCE)?);
     Ok(())
 }
 

@@ -67,7 +67,7 @@ impl Node {
     /// What Slurm has about this node.
     #[track_caller]
     fn record(&self) -> NodeRecord {
-        match scontrol::node(&self.machine.machine(), &NodeName::new("compute-0").unwrap()) {
+        match scontrol::node(&self.machine.machine().host(), &NodeName::new("compute-0").unwrap()) {
             NodeLookup::Present(record) => record,
             other => panic!("{other:?}"),
         }

@@ -13,7 +13,7 @@
 //! let machine = FakeMachine::of(&unit).under(model.knife());
 //! model.knife().kill_before(1);
 //! let done = model.dispatch(&unit, &[], &Hook::named("install"), |_ctx, tools| {
-//!     slurm_ops::files::replace(&machine.machine(), "/etc/first", b"1", &slurm_ops::files::Access::own(0o644)).unwrap();
+//!     slurm_ops::files::replace(&machine.machine().writer(), "/etc/first", b"1", &slurm_ops::files::Access::own(0o644)).unwrap();
 //!     tools.writer().application_version_set("2").unwrap();
 //!     ExitCode::SUCCESS
 //! })?;

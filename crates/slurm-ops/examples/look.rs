@@ -12,18 +12,22 @@ fn main() -> Result<(), NameError> {
     let partition = PartitionName::new(next("compute"))?;
     let state = next("/var/lib/slurm/checkpoint/state");
     let machine = Machine::new();
-    println!("ping: {:?}", scontrol::ping(&machine));
-    println!("node: {:?}", scontrol::node(&machine, &node));
-    println!("partition: {:?}", scontrol::partition(&machine, &partition));
-    println!("jobs: {:?}", scontrol::jobs(&machine));
-    println!("jobs on {node}: {:?}", scontrol::jobs_on(&machine, &node));
-    println!("waiting for {node}: {:?}", scontrol::jobs_waiting_for(&machine, &node));
-    println!("known here: {:?}", scontrol::local_jobs(&machine, &node));
-    println!("reservations naming {node}: {:?}", scontrol::reservations_naming(&machine, &node));
-    println!("mounted at {state}: {:?}", mounts::mount_at(&machine, &state));
-    println!("writable: {:?}", mounts::is_writable(&machine, &state, "slurm"));
-    println!("heartbeat: {:?}", heartbeat::heartbeat(&machine, &state));
-    println!("graphics cards: {:?}", hardware::nvidia_gpus(&machine));
-    println!("memory: {:?}, processors: {:?}", hardware::memory_mib(&machine), hardware::processors(&machine));
+    println!("ping: {:?}", scontrol::ping(&machine.host()));
+    println!("node: {:?}", scontrol::node(&machine.host(), &node));
+    println!("partition: {:?}", scontrol::partition(&machine.host(), &partition));
+    println!("jobs: {:?}", scontrol::jobs(&machine.host()));
+    println!("jobs on {node}: {:?}", scontrol::jobs_on(&machine.host(), &node));
+    println!("waiting for {node}: {:?}", scontrol::jobs_waiting_for(&machine.host(), &node));
+    println!("known here: {:?}", scontrol::local_jobs(&machine.host(), &node));
+    println!("reservations naming {node}: {:?}", scontrol::reservations_naming(&machine.host(), &node));
+    println!("mounted at {state}: {:?}", mounts::mount_at(&machine.host(), &state));
+    println!("writable: {:?}", mounts::is_writable(&machine.host(), &state, "slurm"));
+    println!("heartbeat: {:?}", heartbeat::heartbeat(&machine.host(), &state));
+    println!("graphics cards: {:?}", hardware::nvidia_gpus(&machine.host()));
+    println!(
+        "memory: {:?}, processors: {:?}",
+        hardware::memory_mib(&machine.host()),
+        hardware::processors(&machine.host())
+    );
     Ok(())
 }

@@ -6,18 +6,20 @@
 //!
 //! let directory = tempfile::tempdir()?;
 //! let machine = Machine::at(directory.path());
-//! assert!(files::replace(&machine, "/note", b"one", &Access::own(0o600))?);
-//! assert!(!files::replace(&machine, "/note", b"one", &Access::own(0o600))?, "nothing had to change");
-//! assert_eq!(files::read_text(&machine, "/note")?.as_deref(), Some("one"));
+//! let (host, writer) = (machine.host(), machine.writer());
+//! assert!(files::replace(&writer, "/note", b"one", &Access::own(0o600))?);
+//! assert!(!files::replace(&writer, "/note", b"one", &Access::own(0o600))?, "nothing had to change");
+//! assert_eq!(files::read_text(&host, "/note")?.as_deref(), Some("one"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 use nix::unistd::{Gid, Uid, chown, fchown};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// A file or directory that could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -82,8 +84,8 @@ impl Access {
 }
 
 /// Reads a file. `None`: there is none.
-pub fn read(machine: &Machine, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, FileError> {
-    let path = machine.path(path);
+pub fn read(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, FileError> {
+    let path = host.path(path);
     match fs::read(&path) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -94,9 +96,8 @@ pub fn read(machine: &Machine, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>
 /// Reads a file that holds text. `None`: there is none.
 ///
 /// Bytes that are no UTF-8 are taken for Latin-1: an administrator's editor may write that into a comment, which Slurm does not mind.
-pub fn read_text(machine: &Machine, path: impl AsRef<Path>) -> Result<Option<String>, FileError> {
-    Ok(read(machine, path.as_ref())?
-        .map(|bytes| String::from_utf8(bytes).unwrap_or_else(|error| text(error.as_bytes()))))
+pub fn read_text(host: &Host, path: impl AsRef<Path>) -> Result<Option<String>, FileError> {
+    Ok(read(host, path.as_ref())?.map(|bytes| String::from_utf8(bytes).unwrap_or_else(|error| text(error.as_bytes()))))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -104,11 +105,29 @@ fn text(bytes: &[u8]) -> String {
     chunks.flat_map(|chunk| chunk.valid().chars().chain(chunk.invalid().iter().map(|byte| char::from(*byte)))).collect()
 }
 
-/// Tells when a file was last written, in seconds since 1970. `None`: there is none.
-pub fn modified(machine: &Machine, path: impl AsRef<Path>) -> Result<Option<u64>, FileError> {
-    let path = machine.path(path);
+/// Tells whether there is something at a path. What cannot be looked at is not there.
+pub fn exists(host: &Host, path: impl AsRef<Path>) -> bool {
+    host.path(path).exists()
+}
+
+/// Lists the names in a directory. `None`: there is none.
+pub fn list(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<String>>, FileError> {
+    let path = host.path(path);
+    let failed = |error| FileError::access("list", &path)(error);
+    let entries = match fs::read_dir(&path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let name = |entry: io::Result<fs::DirEntry>| Ok(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+    entries.map(name).collect::<Result<_, _>>().map(Some)
+}
+
+/// Tells when a file was last written, counted from 1970. `None`: there is none.
+pub fn modified(host: &Host, path: impl AsRef<Path>) -> Result<Option<Duration>, FileError> {
+    let path = host.path(path);
     match fs::metadata(&path) {
-        Ok(found) => Ok(u64::try_from(found.mtime()).ok()),
+        Ok(found) => Ok(found.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(FileError::access("look at", &path)(error)),
     }
@@ -119,13 +138,18 @@ pub fn modified(machine: &Machine, path: impl AsRef<Path>) -> Result<Option<u64>
 /// A reader sees the old file or the new one, never a part; when this returns, the new one survives a power cut. The temporary
 /// file has a fixed name beside the target and no access for others from its first byte, so one left by a killed process is
 /// neither readable nor lasting.
-pub fn replace(machine: &Machine, path: impl AsRef<Path>, content: &[u8], access: &Access) -> Result<bool, FileError> {
-    let path = machine.path(path);
-    let owner = owner_ids(machine, access)?;
+pub fn replace(
+    writer: &HostWriter,
+    path: impl AsRef<Path>,
+    content: &[u8],
+    access: &Access,
+) -> Result<bool, FileError> {
+    let path = writer.path(path);
+    let owner = owner_ids(writer.host(), access)?;
     if is_already(&path, content, access.mode, owner)? {
         return Ok(false);
     }
-    machine.before_write(&path);
+    writer.before_write(&path);
     let directory = path.parent().unwrap_or(Path::new("/"));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = directory.join(format!(".{name}.new"));
@@ -140,20 +164,20 @@ pub fn replace(machine: &Machine, path: impl AsRef<Path>, content: &[u8], access
 }
 
 /// Tells whether a file has this owner and mode. One that is not there lacks nothing.
-pub fn has_access(machine: &Machine, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
-    let path = machine.path(path);
+pub fn has_access(host: &Host, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
+    let path = host.path(path);
     let found = match fs::symlink_metadata(&path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(FileError::access("look at", &path)(error)),
     };
-    let (user, group) = owner_ids(machine, access)?;
+    let (user, group) = owner_ids(host, access)?;
     Ok(found.mode() & 0o7777 == access.mode && found.uid() == user.as_raw() && found.gid() == group.as_raw())
 }
 
 /// Tells whether everybody can read a file, through whatever link. One that is not there keeps nobody out.
-pub fn is_open(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, FileError> {
-    let path = machine.path(path);
+pub fn is_open(host: &Host, path: impl AsRef<Path>) -> Result<bool, FileError> {
+    let path = host.path(path);
     match fs::metadata(&path) {
         Ok(found) if found.is_dir() => Ok(found.mode() & 0o005 == 0o005),
         Ok(found) => Ok(found.mode() & 0o004 != 0),
@@ -163,12 +187,12 @@ pub fn is_open(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, FileEr
 }
 
 /// Lets everybody read a file, or look into a directory, and tells whether anything had to change. Who owns it stays.
-pub fn ensure_open(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, FileError> {
-    if is_open(machine, path.as_ref())? {
+pub fn ensure_open(writer: &HostWriter, path: impl AsRef<Path>) -> Result<bool, FileError> {
+    if is_open(writer.host(), path.as_ref())? {
         return Ok(false);
     }
-    let path = machine.path(path);
-    machine.before_write(&path);
+    let path = writer.path(path);
+    writer.before_write(&path);
     let found = fs::metadata(&path).map_err(FileError::access("look at", &path))?;
     let bits = if found.is_dir() { 0o555 } else { 0o444 };
     fs::set_permissions(&path, Permissions::from_mode(found.mode() & 0o7777 | bits))
@@ -177,10 +201,10 @@ pub fn ensure_open(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, Fi
 }
 
 /// Removes a file, and tells whether there was one.
-pub fn remove(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, FileError> {
-    let path = machine.path(path);
+pub fn remove(writer: &HostWriter, path: impl AsRef<Path>) -> Result<bool, FileError> {
+    let path = writer.path(path);
     if path.symlink_metadata().is_ok() {
-        machine.before_write(&path);
+        writer.before_write(&path);
     }
     match fs::remove_file(&path) {
         Ok(()) => sync_directory(path.parent().unwrap_or(Path::new("/"))).map(|()| true),
@@ -190,12 +214,12 @@ pub fn remove(machine: &Machine, path: impl AsRef<Path>) -> Result<bool, FileErr
 }
 
 /// Makes sure that a directory exists with `access`, parents included, and tells whether anything had to change.
-pub fn ensure_directory(machine: &Machine, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
-    let path = machine.path(path);
-    let (user, group) = owner_ids(machine, access)?;
+pub fn ensure_directory(writer: &HostWriter, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
+    let path = writer.path(path);
+    let (user, group) = owner_ids(writer.host(), access)?;
     let made = !path.is_dir();
     if made {
-        machine.before_write(&path);
+        writer.before_write(&path);
         DirBuilder::new()
             .recursive(true)
             .mode(0o755)
@@ -250,16 +274,16 @@ fn sync_directory(path: &Path) -> Result<(), FileError> {
     File::open(path).and_then(|directory| directory.sync_all()).map_err(FileError::access("write out", path))
 }
 
-fn owner_ids(machine: &Machine, access: &Access) -> Result<(Uid, Gid), FileError> {
+fn owner_ids(host: &Host, access: &Access) -> Result<(Uid, Gid), FileError> {
     match &access.owner {
         None => Ok((Uid::effective(), Gid::effective())),
-        Some(name) => user_ids(machine, name),
+        Some(name) => user_ids(host, name),
     }
 }
 
 /// Looks a user up in `/etc/passwd`. A static binary cannot ask the system's name services.
-pub fn user_ids(machine: &Machine, name: &str) -> Result<(Uid, Gid), FileError> {
-    let passwd = read_text(machine, "/etc/passwd")?.unwrap_or_default();
+pub fn user_ids(host: &Host, name: &str) -> Result<(Uid, Gid), FileError> {
+    let passwd = read_text(host, "/etc/passwd")?.unwrap_or_default();
     let found = passwd.lines().find_map(|line| {
         let mut fields = line.split(':');
         let user = fields.next()?;
@@ -274,12 +298,13 @@ pub fn user_ids(machine: &Machine, name: &str) -> Result<(Uid, Gid), FileError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
 
     #[test]
     fn text_of_another_age_can_be_read() {
         let (_directory, machine) = machine();
         fs::write(machine.path("/old"), b"# caf\xe9 \xc3\xa9\nKey=1\n").unwrap();
-        assert_eq!(read_text(&machine, "/old").unwrap().as_deref(), Some("# caf\u{e9} \u{e9}\nKey=1\n"));
+        assert_eq!(read_text(&machine.host(), "/old").unwrap().as_deref(), Some("# caf\u{e9} \u{e9}\nKey=1\n"));
     }
 
     fn machine() -> (tempfile::TempDir, Machine) {
@@ -299,13 +324,13 @@ mod tests {
     fn a_file_is_written_once_and_then_left_alone() {
         let (directory, machine) = machine();
         let access = Access::slurm(0o640);
-        assert!(replace(&machine, "/etc/x", b"one", &access).unwrap());
+        assert!(replace(&machine.writer(), "/etc/x", b"one", &access).unwrap());
         let first = fs::metadata(directory.path().join("etc/x")).unwrap();
         assert_eq!(first.mode() & 0o7777, 0o640);
-        assert!(!replace(&machine, "/etc/x", b"one", &access).unwrap());
+        assert!(!replace(&machine.writer(), "/etc/x", b"one", &access).unwrap());
         assert_eq!(fs::metadata(directory.path().join("etc/x")).unwrap().ino(), first.ino());
-        assert!(replace(&machine, "/etc/x", b"two", &access).unwrap());
-        assert_eq!(read(&machine, "/etc/x").unwrap().unwrap(), b"two");
+        assert!(replace(&machine.writer(), "/etc/x", b"two", &access).unwrap());
+        assert_eq!(read(&machine.host(), "/etc/x").unwrap().unwrap(), b"two");
         assert_eq!(fs::read_dir(directory.path().join("etc")).unwrap().count(), 2, "nothing is left beside it");
     }
 
@@ -313,9 +338,9 @@ mod tests {
     fn a_wrong_mode_is_put_right() {
         let (directory, machine) = machine();
         let path = directory.path().join("etc/x");
-        replace(&machine, "/etc/x", b"key", &Access::own(0o600)).unwrap();
+        replace(&machine.writer(), "/etc/x", b"key", &Access::own(0o600)).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-        assert!(replace(&machine, "/etc/x", b"key", &Access::own(0o600)).unwrap());
+        assert!(replace(&machine.writer(), "/etc/x", b"key", &Access::own(0o600)).unwrap());
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
     }
 
@@ -324,7 +349,7 @@ mod tests {
         let (directory, machine) = machine();
         let leftover = directory.path().join("etc/.x.new");
         fs::write(&leftover, "half").unwrap();
-        assert!(replace(&machine, "/etc/x", b"whole", &Access::own(0o600)).unwrap());
+        assert!(replace(&machine.writer(), "/etc/x", b"whole", &Access::own(0o600)).unwrap());
         assert!(!leftover.exists());
     }
 
@@ -333,7 +358,7 @@ mod tests {
         let (directory, machine) = machine();
         fs::write(directory.path().join("target"), "old").unwrap();
         std::os::unix::fs::symlink(directory.path().join("target"), directory.path().join("etc/x")).unwrap();
-        assert!(replace(&machine, "/etc/x", b"new", &Access::own(0o644)).unwrap());
+        assert!(replace(&machine.writer(), "/etc/x", b"new", &Access::own(0o644)).unwrap());
         assert_eq!(fs::read(directory.path().join("target")).unwrap(), b"old");
     }
 
@@ -342,44 +367,45 @@ mod tests {
         let (directory, machine) = machine();
         let path = directory.path().join("etc/x");
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
-        replace(&machine, "/etc/x", b"", &Access::own(0o640)).unwrap();
+        replace(&machine.writer(), "/etc/x", b"", &Access::own(0o640)).unwrap();
         fs::set_permissions(directory.path().join("etc"), Permissions::from_mode(0o700)).unwrap();
         for (name, expected) in [("/etc/x", 0o644), ("/etc", 0o755)] {
-            assert!(!is_open(&machine, name).unwrap());
-            assert!(ensure_open(&machine, name).unwrap());
-            assert!(!ensure_open(&machine, name).unwrap());
+            assert!(!is_open(&machine.host(), name).unwrap());
+            assert!(ensure_open(&machine.writer(), name).unwrap());
+            assert!(!ensure_open(&machine.writer(), name).unwrap());
             assert_eq!(mode(&machine.path(name)), expected, "{name} {}", path.display());
         }
-        assert!(is_open(&machine, "/etc/none").unwrap());
+        assert!(is_open(&machine.host(), "/etc/none").unwrap());
     }
 
     #[test]
     fn absence_is_not_an_error() {
         let (_directory, machine) = machine();
-        assert_eq!(read(&machine, "/etc/none").unwrap(), None);
-        assert_eq!(modified(&machine, "/etc/none").unwrap(), None);
-        assert!(modified(&machine, "/etc/passwd").unwrap() > Some(1_700_000_000));
-        assert!(!remove(&machine, "/etc/none").unwrap());
-        replace(&machine, "/etc/x", b"", &Access::own(0o600)).unwrap();
-        assert!(remove(&machine, "/etc/x").unwrap());
+        assert_eq!(read(&machine.host(), "/etc/none").unwrap(), None);
+        assert_eq!(modified(&machine.host(), "/etc/none").unwrap(), None);
+        assert!(modified(&machine.host(), "/etc/passwd").unwrap() > Some(Duration::from_secs(1_700_000_000)));
+        assert!(!remove(&machine.writer(), "/etc/none").unwrap());
+        replace(&machine.writer(), "/etc/x", b"", &Access::own(0o600)).unwrap();
+        assert!(remove(&machine.writer(), "/etc/x").unwrap());
     }
 
     #[test]
     fn a_failure_names_the_path_and_an_unknown_user_the_name() {
         let (_directory, machine) = machine();
-        let error = replace(&machine, "/none/x", b"", &Access::own(0o600)).unwrap_err();
+        let error = replace(&machine.writer(), "/none/x", b"", &Access::own(0o600)).unwrap_err();
         assert!(error.to_string().starts_with("could not create"), "{error}");
-        let error = replace(&machine, "/etc/x", b"", &Access { mode: 0o600, owner: Some("nobody-here".to_owned()) })
-            .unwrap_err();
+        let error =
+            replace(&machine.writer(), "/etc/x", b"", &Access { mode: 0o600, owner: Some("nobody-here".to_owned()) })
+                .unwrap_err();
         assert_eq!(error.to_string(), "no user `nobody-here` on this machine");
     }
 
     #[test]
     fn a_directory_is_made_once() {
         let (directory, machine) = machine();
-        assert!(ensure_directory(&machine, "/var/lib/slurm/checkpoint", &Access::slurm(0o755)).unwrap());
-        assert!(!ensure_directory(&machine, "/var/lib/slurm/checkpoint", &Access::slurm(0o755)).unwrap());
-        assert!(ensure_directory(&machine, "/var/lib/slurm/checkpoint", &Access::slurm(0o700)).unwrap());
+        assert!(ensure_directory(&machine.writer(), "/var/lib/slurm/checkpoint", &Access::slurm(0o755)).unwrap());
+        assert!(!ensure_directory(&machine.writer(), "/var/lib/slurm/checkpoint", &Access::slurm(0o755)).unwrap());
+        assert!(ensure_directory(&machine.writer(), "/var/lib/slurm/checkpoint", &Access::slurm(0o700)).unwrap());
         assert!(directory.path().join("var/lib/slurm/checkpoint").is_dir());
     }
 }

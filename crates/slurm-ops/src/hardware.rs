@@ -1,7 +1,7 @@
 //! What the machine is made of, read from `/proc` and `/sys` without asking Slurm: memory, processors, graphics cards.
 
 use crate::files::{self, FileError};
-use crate::machine::Machine;
+use crate::machine::Host;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -24,8 +24,8 @@ impl fmt::Display for Gpus {
 }
 
 /// Lists the cards that a loaded NVIDIA driver shows, by model. Without a driver there are none, whatever is in the slots.
-pub fn nvidia_gpus(machine: &Machine) -> Result<Vec<Gpus>, FileError> {
-    let directory = machine.path("/proc/driver/nvidia/gpus");
+pub fn nvidia_gpus(host: &Host) -> Result<Vec<Gpus>, FileError> {
+    let directory = host.path("/proc/driver/nvidia/gpus");
     let entries = match fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -35,7 +35,7 @@ pub fn nvidia_gpus(machine: &Machine) -> Result<Vec<Gpus>, FileError> {
     for entry in entries {
         let entry = entry.map_err(|source| FileError::Access { action: "list", path: directory.clone(), source })?;
         let file = format!("/proc/driver/nvidia/gpus/{}/information", entry.file_name().to_string_lossy());
-        let Some(information) = files::read(machine, file)? else { continue };
+        let Some(information) = files::read(host, file)? else { continue };
         if let Some(model) = model(&String::from_utf8_lossy(&information)) {
             *counts.entry(model).or_default() += 1;
         }
@@ -55,15 +55,15 @@ fn model(information: &str) -> Option<String> {
 }
 
 /// Returns the memory of the machine in MiB.
-pub fn memory_mib(machine: &Machine) -> Result<Option<u64>, FileError> {
-    let table = files::read_text(machine, "/proc/meminfo")?.unwrap_or_default();
+pub fn memory_mib(host: &Host) -> Result<Option<u64>, FileError> {
+    let table = files::read_text(host, "/proc/meminfo")?.unwrap_or_default();
     let total = table.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     Ok(total.and_then(|total| total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).map(|kib| kib / 1024))
 }
 
 /// Returns how many processors are online.
-pub fn processors(machine: &Machine) -> Result<Option<usize>, FileError> {
-    Ok(files::read_text(machine, "/sys/devices/system/cpu/online")?.as_deref().and_then(count))
+pub fn processors(host: &Host) -> Result<Option<usize>, FileError> {
+    Ok(files::read_text(host, "/sys/devices/system/cpu/online")?.as_deref().and_then(count))
 }
 
 /// Counts a list such as `0-3,8,10-11`.
@@ -83,6 +83,7 @@ fn count(list: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
 
     fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
         let directory = tempfile::tempdir().unwrap();
@@ -106,14 +107,14 @@ mod tests {
             ("/proc/driver/nvidia/gpus/0000:00:20.0/information", "Model: \t NVIDIA A100-SXM4-80GB\n"),
             ("/proc/driver/nvidia/gpus/0000:00:21.0/information", "IRQ: 1\n"),
         ]);
-        let gpus: Vec<String> = nvidia_gpus(&machine).unwrap().iter().map(ToString::to_string).collect();
+        let gpus: Vec<String> = nvidia_gpus(&machine.host()).unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(gpus, ["gpu:nvidia_a100-sxm4-80gb:1", "gpu:tesla_t4:2"]);
     }
 
     #[test]
     fn a_machine_without_driver_has_no_cards() {
         let (_directory, machine) = machine(&[]);
-        assert_eq!(nvidia_gpus(&machine).unwrap(), []);
+        assert_eq!(nvidia_gpus(&machine.host()).unwrap(), []);
     }
 
     #[test]
@@ -129,8 +130,8 @@ mod tests {
             ("/sys/devices/system/cpu/online", "0-3,8\n"),
         ];
         let (_directory, machine) = machine(&files);
-        assert_eq!(memory_mib(&machine).unwrap(), Some(24104));
-        assert_eq!(processors(&machine).unwrap(), Some(5));
+        assert_eq!(memory_mib(&machine.host()).unwrap(), Some(24104));
+        assert_eq!(processors(&machine.host()).unwrap(), Some(5));
         assert_eq!(count("3-1"), None);
         assert_eq!(count("x"), None);
     }

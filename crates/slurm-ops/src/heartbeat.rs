@@ -3,7 +3,7 @@
 //! `scontrol ping` tells who answers; only this tells who is active. A cluster with one controller has no such file.
 
 use crate::command::CommandError;
-use crate::machine::Machine;
+use crate::machine::Host;
 use crate::mounts;
 use std::path::Path;
 
@@ -17,8 +17,8 @@ pub struct Heartbeat {
 }
 
 /// Reads the heartbeat, with a deadline. `None`: there is none, as for a moment during a hand-over, or it is just being written.
-pub fn heartbeat(machine: &Machine, state_directory: impl AsRef<Path>) -> Result<Option<Heartbeat>, CommandError> {
-    Ok(mounts::read(machine, state_directory.as_ref().join("heartbeat"))?.as_deref().and_then(parse))
+pub fn heartbeat(host: &Host, state_directory: impl AsRef<Path>) -> Result<Option<Heartbeat>, CommandError> {
+    Ok(mounts::read(host, state_directory.as_ref().join("heartbeat"))?.as_deref().and_then(parse))
 }
 
 /// Two numbers of eight bytes, the most significant first.
@@ -31,6 +31,7 @@ fn parse(content: &[u8]) -> Option<Heartbeat> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
 
     #[test]
     fn time_and_rank_are_read() {
@@ -49,6 +50,6 @@ mod tests {
     #[test]
     fn a_single_controller_has_none() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(heartbeat(&Machine::at(directory.path()), "/state").unwrap(), None);
+        assert_eq!(heartbeat(&Machine::at(directory.path()).host(), "/state").unwrap(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! What this machine is called, and whether it is a container.
 
 use crate::files::{self, FileError};
-use crate::machine::Machine;
+use crate::machine::Host;
 use slurm_conf::{HostName, NameError};
 
 /// A host name that cannot serve as `SlurmctldHost`.
@@ -24,14 +24,15 @@ pub fn short() -> Result<HostName, HostNameError> {
 /// Returns the container manager's name (`lxc`, `systemd-nspawn` …), or `None` on a machine of its own.
 ///
 /// systemd writes it down when it boots in a container; a container without systemd is not what a charm runs in.
-pub fn container(machine: &Machine) -> Result<Option<String>, FileError> {
-    let found = files::read_text(machine, "/run/systemd/container")?;
+pub fn container(host: &Host) -> Result<Option<String>, FileError> {
+    let found = files::read_text(host, "/run/systemd/container")?;
     Ok(found.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
 
     #[test]
     fn this_machine_has_a_short_name() {
@@ -42,9 +43,9 @@ mod tests {
     fn systemds_note_tells_a_container() {
         let directory = tempfile::tempdir().unwrap();
         let machine = Machine::at(directory.path());
-        assert_eq!(container(&machine).unwrap(), None);
+        assert_eq!(container(&machine.host()).unwrap(), None);
         std::fs::create_dir_all(directory.path().join("run/systemd")).unwrap();
         std::fs::write(directory.path().join("run/systemd/container"), "lxc\n").unwrap();
-        assert_eq!(container(&machine).unwrap().as_deref(), Some("lxc"));
+        assert_eq!(container(&machine.host()).unwrap().as_deref(), Some("lxc"));
     }
 }

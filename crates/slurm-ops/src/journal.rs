@@ -8,7 +8,7 @@
 //! ```
 
 use crate::clock;
-use crate::machine::Machine;
+use crate::machine::Host;
 use std::time::{Duration, Instant};
 
 /// How far back to look. A daemon that fails to start writes a few dozen lines.
@@ -16,8 +16,8 @@ const LINES: u32 = 200;
 
 /// Returns what a unit's last run complained about, on one line: the first complaint, which names the culprit, and the last fatal line.
 /// `None`: nothing, or nobody could be asked.
-pub fn last_complaint(machine: &Machine, unit: &str) -> Option<String> {
-    let journal = read(machine, unit, &format!("--lines={LINES}"))?;
+pub fn last_complaint(host: &Host, unit: &str) -> Option<String> {
+    let journal = read(host, unit, &format!("--lines={LINES}"))?;
     // The last start in sight is the one to tell about.
     summary(last_run(&journal))
 }
@@ -29,10 +29,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 const GIVEN_UP: &str = "reconfigure failed";
 
 /// Returns what slurmctld complained about when it was asked to take up new files and did not, from what it logged since `began`.
-pub(crate) fn complaint_of_reconfigure(machine: &Machine, began: u64) -> Option<String> {
+pub(crate) fn complaint_of_reconfigure(host: &Host, began: u64) -> Option<String> {
     let end = Instant::now() + LAG;
     loop {
-        let journal = read(machine, "slurmctld.service", &format!("--since=@{began}"))?;
+        let journal = read(host, "slurmctld.service", &format!("--since=@{began}"))?;
         let attempt = last_attempt(&journal);
         if attempt.contains(GIVEN_UP) || Instant::now() >= end {
             return summary(attempt);
@@ -56,8 +56,8 @@ pub(crate) enum Verdict {
 }
 
 /// Returns how the last attempt since `began` ended. `None`: nobody could be asked, or nothing was logged of an attempt.
-pub(crate) fn verdict_of_reconfigure(machine: &Machine, began: u64) -> Option<Verdict> {
-    verdict(&read(machine, "slurmctld.service", &format!("--since=@{began}"))?)
+pub(crate) fn verdict_of_reconfigure(host: &Host, began: u64) -> Option<Verdict> {
+    verdict(&read(host, "slurmctld.service", &format!("--since=@{began}"))?)
 }
 
 fn verdict(journal: &str) -> Option<Verdict> {
@@ -111,8 +111,8 @@ impl Cause {
 }
 
 /// Looks in what a unit's last run wrote for why it cannot talk to the others. `None`: nothing known, or nobody could be asked.
-pub fn cause(machine: &Machine, unit: &str) -> Option<Cause> {
-    let journal = read(machine, unit, &format!("--lines={LINES}"))?;
+pub fn cause(host: &Host, unit: &str) -> Option<Cause> {
+    let journal = read(host, unit, &format!("--lines={LINES}"))?;
     Cause::find(last_run(&journal))
 }
 
@@ -149,9 +149,9 @@ pub struct Stranger {
 
 /// Returns the machine whose messages slurmctld refused last, within the time given. A slurmd that is refused tries again every ten
 /// seconds. `None`: nobody, or nobody could be asked.
-pub fn refused_lately(machine: &Machine, within: Duration) -> Option<Stranger> {
+pub fn refused_lately(host: &Host, within: Duration) -> Option<Stranger> {
     let since = clock::now().saturating_sub(within.as_secs());
-    stranger(&read(machine, "slurmctld.service", &format!("--since=@{since}"))?)
+    stranger(&read(host, "slurmctld.service", &format!("--since=@{since}"))?)
 }
 
 /// The line is `… [[host]:port] Protocol authentication error`, with an address instead of a name without its brackets.
@@ -170,10 +170,10 @@ fn last_run(journal: &str) -> &str {
     last.map_or(journal, |start| &journal[start..])
 }
 
-fn read(machine: &Machine, unit: &str, range: &str) -> Option<String> {
+fn read(host: &Host, unit: &str, range: &str) -> Option<String> {
     let unit = format!("--unit={unit}");
     let arguments = [unit.as_str(), "--output=cat", "--no-pager", "--quiet", range];
-    machine.command("journalctl").args(arguments).run().ok().map(|output| output.stdout)
+    host.command("journalctl").args(arguments).run().ok().map(|output| output.stdout)
 }
 
 fn summary(text: &str) -> Option<String> {

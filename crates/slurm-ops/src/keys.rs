@@ -14,7 +14,7 @@
 //! ```
 
 use crate::files::{self, Access, FileError};
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
@@ -225,32 +225,32 @@ impl fmt::Debug for JwtKey {
 }
 
 /// Reads `slurm.jwks`. `None`: there is none.
-pub fn read_auth_keys(machine: &Machine) -> Result<Option<KeySet>, FileError> {
-    let unfit = |_| FileError::Content { path: machine.path(AUTH_KEY_FILE), expected: "a JSON key set" };
-    files::read(machine, AUTH_KEY_FILE)?.map(|text| KeySet::parse(&text).map_err(unfit)).transpose()
+pub fn read_auth_keys(host: &Host) -> Result<Option<KeySet>, FileError> {
+    let unfit = |_| FileError::Content { path: host.path(AUTH_KEY_FILE), expected: "a JSON key set" };
+    files::read(host, AUTH_KEY_FILE)?.map(|text| KeySet::parse(&text).map_err(unfit)).transpose()
 }
 
 /// Writes `slurm.jwks` for `owner` alone, and tells whether it was different.
-pub fn ensure_auth_keys(machine: &Machine, keys: &KeySet, owner: &str) -> Result<bool, FileError> {
-    let unfit = |_| FileError::Content { path: machine.path(AUTH_KEY_FILE), expected: "a JSON key set" };
-    files::replace(machine, AUTH_KEY_FILE, &keys.render().map_err(unfit)?, &private(owner))
+pub fn ensure_auth_keys(writer: &HostWriter, keys: &KeySet, owner: &str) -> Result<bool, FileError> {
+    let unfit = |_| FileError::Content { path: writer.path(AUTH_KEY_FILE), expected: "a JSON key set" };
+    files::replace(writer, AUTH_KEY_FILE, &keys.render().map_err(unfit)?, &private(owner))
 }
 
 /// Reads the JWT key. `None`: there is none.
-pub fn read_jwt_key(machine: &Machine) -> Result<Option<JwtKey>, FileError> {
-    let unfit = |_| FileError::Content { path: machine.path(JWT_KEY_FILE), expected: "a key of 32 bytes or more" };
-    files::read_text(machine, JWT_KEY_FILE)?.map(|text| JwtKey::new(&text).map_err(unfit)).transpose()
+pub fn read_jwt_key(host: &Host) -> Result<Option<JwtKey>, FileError> {
+    let unfit = |_| FileError::Content { path: host.path(JWT_KEY_FILE), expected: "a key of 32 bytes or more" };
+    files::read_text(host, JWT_KEY_FILE)?.map(|text| JwtKey::new(&text).map_err(unfit)).transpose()
 }
 
 /// Writes the JWT key for `owner` alone, and tells whether it was different.
-pub fn ensure_jwt_key(machine: &Machine, key: &JwtKey, owner: &str) -> Result<bool, FileError> {
-    files::replace(machine, JWT_KEY_FILE, key.0.as_bytes(), &private(owner))
+pub fn ensure_jwt_key(writer: &HostWriter, key: &JwtKey, owner: &str) -> Result<bool, FileError> {
+    files::replace(writer, JWT_KEY_FILE, key.0.as_bytes(), &private(owner))
 }
 
 /// Tells whether every key file that is there belongs to `owner` and is for nobody else to read.
-pub fn are_private(machine: &Machine, owner: &str) -> Result<bool, FileError> {
+pub fn are_private(host: &Host, owner: &str) -> Result<bool, FileError> {
     for path in [AUTH_KEY_FILE, JWT_KEY_FILE] {
-        if !files::has_access(machine, path, &private(owner))? {
+        if !files::has_access(host, path, &private(owner))? {
             return Ok(false);
         }
     }
@@ -258,10 +258,10 @@ pub fn are_private(machine: &Machine, owner: &str) -> Result<bool, FileError> {
 }
 
 /// Makes every key file that is there private, and leaves its content as it is.
-pub fn ensure_private(machine: &Machine, owner: &str) -> Result<(), FileError> {
+pub fn ensure_private(writer: &HostWriter, owner: &str) -> Result<(), FileError> {
     for path in [AUTH_KEY_FILE, JWT_KEY_FILE] {
-        if let Some(content) = files::read(machine, path)? {
-            files::replace(machine, path, &content, &private(owner))?;
+        if let Some(content) = files::read(writer.host(), path)? {
+            files::replace(writer, path, &content, &private(owner))?;
         }
     }
     Ok(())
@@ -290,6 +290,7 @@ fn random_id() -> Result<String, KeyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
 
     #[test]
     fn new_keys_differ_and_show_nothing() {
@@ -372,17 +373,17 @@ mod tests {
         std::fs::create_dir_all(directory.path().join("etc/slurm")).unwrap();
         let (user, group) = (nix::unistd::Uid::effective(), nix::unistd::Gid::effective());
         std::fs::write(directory.path().join("etc/passwd"), format!("slurm:x:{user}:{group}::/:/bin/false\n")).unwrap();
-        assert_eq!(read_auth_keys(&machine).unwrap(), None);
+        assert_eq!(read_auth_keys(&machine.host()).unwrap(), None);
         let (set, jwt) = (KeySet::of(AuthKey::generate().unwrap()), JwtKey::generate().unwrap());
-        assert!(ensure_auth_keys(&machine, &set, "slurm").unwrap());
-        assert!(!ensure_auth_keys(&machine, &set, "slurm").unwrap());
-        assert!(ensure_jwt_key(&machine, &jwt, "slurm").unwrap());
-        assert_eq!(read_auth_keys(&machine).unwrap(), Some(set));
-        assert_eq!(read_jwt_key(&machine).unwrap(), Some(jwt));
+        assert!(ensure_auth_keys(&machine.writer(), &set, "slurm").unwrap());
+        assert!(!ensure_auth_keys(&machine.writer(), &set, "slurm").unwrap());
+        assert!(ensure_jwt_key(&machine.writer(), &jwt, "slurm").unwrap());
+        assert_eq!(read_auth_keys(&machine.host()).unwrap(), Some(set));
+        assert_eq!(read_jwt_key(&machine.host()).unwrap(), Some(jwt));
         for file in [AUTH_KEY_FILE, JWT_KEY_FILE] {
             assert_eq!(std::fs::metadata(machine.path(file)).unwrap().mode() & 0o7777, 0o600);
         }
         std::fs::write(machine.path(AUTH_KEY_FILE), "nonsense").unwrap();
-        assert!(read_auth_keys(&machine).unwrap_err().to_string().ends_with("expected a JSON key set"));
+        assert!(read_auth_keys(&machine.host()).unwrap_err().to_string().ends_with("expected a JSON key set"));
     }
 }

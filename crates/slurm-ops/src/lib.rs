@@ -1,25 +1,27 @@
 //! Effects on the machine that a Slurm daemon lives on: packages, files, systemd, mounts, keys, and the talk with Slurm itself.
 //!
 //! Everything starts from a [`Machine`], which says where files are and who runs programs; the real one is [`Machine::new`], tests
-//! use a directory of their own. Functions named `ensure_` may be called any number of times and tell whether they changed
-//! something. "Could not ask" is always a value of its own: it never reads as "absent", "none" or zero.
+//! use a directory of their own. It hands out two views: a [`Host`] to look at and a [`HostWriter`] to change. Each function takes the
+//! view that it needs, so the compiler keeps a look from changing anything and a change from looking. Functions named `ensure_` may be
+//! called any number of times and tell whether they changed something. "Could not ask" is always a value of its own: it never reads as
+//! "absent", "none" or zero.
 //!
 //! ```no_run
 //! use slurm_conf::NodeName;
 //! use slurm_ops::scontrol::{self, LocalJobs, NodeLookup};
 //! use slurm_ops::Machine;
 //!
-//! let machine = Machine::new();
+//! let host = Machine::new().host();
 //! let name = NodeName::new("compute-0")?;
-//! match scontrol::node(&machine, &name) {
+//! match scontrol::node(&host, &name) {
 //!     NodeLookup::Present(node) if node.is_usable() => println!("{name} takes jobs"),
 //!     NodeLookup::Present(node) => println!("{name} is {}: {}", node.state_text(), node.reason),
 //!     NodeLookup::Absent => println!("{name} is not known"),
 //!     NodeLookup::Unreachable { why } => println!("nobody could be asked: {why}"),
 //! }
 //! // A node is empty only if slurmctld and the node itself both say so.
-//! let queue = scontrol::jobs_on(&machine, &name).map(|jobs| jobs.is_empty());
-//! let empty = queue == Ok(true) && scontrol::local_jobs(&machine, &name) == LocalJobs::Known(vec![]);
+//! let queue = scontrol::jobs_on(&host, &name).map(|jobs| jobs.is_empty());
+//! let empty = queue == Ok(true) && scontrol::local_jobs(&host, &name) == LocalJobs::Known(vec![]);
 //! # drop(empty);
 //! # Ok::<(), slurm_conf::NameError>(())
 //! ```
@@ -66,5 +68,5 @@ pub mod version;
 
 pub use command::{Command, CommandError, Output};
 pub use files::FileError;
-pub use machine::Machine;
+pub use machine::{Host, HostWriter, Machine};
 pub use version::SlurmVersion;

@@ -1,17 +1,48 @@
-//! Where the files and programs of a machine are. Holds no state of the machine.
+//! Where the files and programs of a machine are, and the two views of it: to look at and to change. Holds no state of the machine.
 
 use crate::command::{Command, CommandRunner};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The machine to work on.
+/// The machine to work on. Hands out a [`Host`] to whoever looks and a [`HostWriter`] to whoever changes.
 #[derive(Debug, Clone)]
 pub struct Machine {
+    place: Arc<Place>,
+}
+
+#[derive(Debug, Clone)]
+struct Place {
     root: PathBuf,
     search_path: Option<OsString>,
     runner: Option<Arc<dyn CommandRunner>>,
     fetched_conf: Option<PathBuf>,
+}
+
+/// The machine, to look at. Nothing can be changed through it.
+///
+/// ```compile_fail
+/// use slurm_ops::{Machine, systemd};
+///
+/// let host = Machine::new().host();
+/// systemd::restart(&host, "slurmd.service"); // A look cannot change anything: that takes a `HostWriter`.
+/// ```
+#[derive(Debug, Clone)]
+pub struct Host {
+    place: Arc<Place>,
+}
+
+/// The machine, to change. Nothing can be looked at through it: what a change has to tell is its outcome.
+///
+/// ```compile_fail
+/// use slurm_ops::{Machine, systemd};
+///
+/// let writer = Machine::new().writer();
+/// systemd::state(&writer, "slurmd.service"); // A change cannot look: that takes a `Host`.
+/// ```
+#[derive(Debug, Clone)]
+pub struct HostWriter {
+    host: Host,
 }
 
 impl Default for Machine {
@@ -23,62 +54,102 @@ impl Default for Machine {
 impl Machine {
     /// Returns the machine that this process runs on.
     pub fn new() -> Self {
-        Self { root: PathBuf::from("/"), search_path: None, runner: None, fetched_conf: None }
+        Self::at("/")
     }
 
     /// Returns a machine whose files are below `root`. Programs are still started here.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), search_path: None, runner: None, fetched_conf: None }
+        let place = Place { root: root.into(), search_path: None, runner: None, fetched_conf: None };
+        Self { place: Arc::new(place) }
     }
 
     /// Looks for programs in these directories, joined by `:`, instead of in `PATH`.
     pub fn with_search_path(mut self, directories: impl Into<OsString>) -> Self {
-        self.search_path = Some(directories.into());
+        Arc::make_mut(&mut self.place).search_path = Some(directories.into());
         self
     }
 
     /// Has `runner` run programs instead of the system. Files stay where they are.
     pub fn with_runner(mut self, runner: Arc<dyn CommandRunner>) -> Self {
-        self.runner = Some(runner);
+        Arc::make_mut(&mut self.place).runner = Some(runner);
         self
     }
 
     /// Has Slurm's clients read the configuration that a daemon on this machine fetched, while there is one. By themselves they prefer
     /// `/etc/slurm/slurm.conf`, and on a machine that was part of another cluster that is another cluster's.
     pub fn with_fetched_conf(mut self, path: impl Into<PathBuf>) -> Self {
-        self.fetched_conf = Some(path.into());
+        Arc::make_mut(&mut self.place).fetched_conf = Some(path.into());
         self
     }
 
+    /// Returns the machine, to look at.
+    pub fn host(&self) -> Host {
+        Host { place: Arc::clone(&self.place) }
+    }
+
+    /// Returns the machine, to change.
+    pub fn writer(&self) -> HostWriter {
+        HostWriter { host: self.host() }
+    }
+
+    /// Returns where an absolute path of the machine really is, for whoever sets a made-up machine up.
+    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.place.path(path.as_ref())
+    }
+}
+
+impl Place {
+    fn path(&self, path: &Path) -> PathBuf {
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+}
+
+impl Host {
     /// Returns where the configuration is that clients should read, if it is not where they look first.
     pub(crate) fn fetched_conf(&self) -> Option<PathBuf> {
-        self.fetched_conf.as_ref().map(|path| self.path(path)).filter(|path| path.exists())
+        self.place.fetched_conf.as_ref().map(|path| self.path(path)).filter(|path| path.exists())
     }
 
     /// Returns where an absolute path of the machine really is.
-    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
-        let path = path.as_ref();
-        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.place.path(path.as_ref())
     }
 
-    /// Announces that a file or directory is about to change, to whoever runs programs in place of the system.
+    /// Prepares a program that only looks.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let command = Command::new(program);
+        let command = match &self.place.runner {
+            Some(runner) => command.run_by(Arc::clone(runner)),
+            None => command,
+        };
+        match &self.place.search_path {
+            Some(directories) => command.env("PATH", directories),
+            None => command,
+        }
+    }
+}
+
+impl HostWriter {
+    /// Returns the machine to look at, for a change that has to compare first.
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Returns where an absolute path of the machine really is.
+    pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.host.path(path)
+    }
+
+    /// Announces that a file or directory is about to change, to the runner that takes the system's place.
     pub(crate) fn before_write(&self, path: &Path) {
-        if let Some(runner) = &self.runner {
+        if let Some(runner) = &self.host.place.runner {
             runner.before_write(path);
         }
     }
 
-    /// Prepares a program to run.
-    pub fn command(&self, program: &str) -> Command {
-        let command = Command::new(program);
-        let command = match &self.runner {
-            Some(runner) => command.run_by(Arc::clone(runner)),
-            None => command,
-        };
-        match &self.search_path {
-            Some(directories) => command.env("PATH", directories),
-            None => command,
-        }
+    /// Prepares a program that changes something.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        self.host.command(program)
     }
 }
 
@@ -90,5 +161,12 @@ mod tests {
     fn paths_stay_below_the_root() {
         assert_eq!(Machine::at("/tmp/x").path("/etc/slurm"), PathBuf::from("/tmp/x/etc/slurm"));
         assert_eq!(Machine::new().path("/etc/slurm"), PathBuf::from("/etc/slurm"));
+    }
+
+    #[test]
+    fn both_views_may_be_shared_between_threads() {
+        fn shared<T: Send + Sync + Clone + std::fmt::Debug>() {}
+        shared::<Host>();
+        shared::<HostWriter>();
     }
 }

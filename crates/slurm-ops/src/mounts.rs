@@ -5,7 +5,7 @@
 
 use crate::command::{Command, CommandError};
 use crate::files::{self, FileError};
-use crate::machine::Machine;
+use crate::machine::Host;
 use nix::unistd::{AccessFlags, access};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -34,8 +34,8 @@ pub enum Mount {
 }
 
 /// Reads from the kernel what is mounted at `path`. Touches nothing there.
-pub fn mount_at(machine: &Machine, path: impl AsRef<Path>) -> Result<Mount, FileError> {
-    let table = files::read(machine, "/proc/self/mountinfo")?.unwrap_or_default();
+pub fn mount_at(host: &Host, path: impl AsRef<Path>) -> Result<Mount, FileError> {
+    let table = files::read(host, "/proc/self/mountinfo")?.unwrap_or_default();
     Ok(parse(&String::from_utf8_lossy(&table), path.as_ref()))
 }
 
@@ -84,12 +84,12 @@ fn unescape(text: &str) -> String {
 }
 
 /// Reads a small file in a file system that may not answer. `None`: there is no such file.
-pub fn read(machine: &Machine, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, CommandError> {
-    read_within(machine, path, DEADLINE)
+pub fn read(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, CommandError> {
+    read_within(host, path, DEADLINE)
 }
 
-fn read_within(machine: &Machine, path: impl AsRef<Path>, deadline: Duration) -> Result<Option<Vec<u8>>, CommandError> {
-    match child(machine, "cat").deadline(deadline).arg("--").arg(text(machine, path.as_ref())).bytes() {
+fn read_within(host: &Host, path: impl AsRef<Path>, deadline: Duration) -> Result<Option<Vec<u8>>, CommandError> {
+    match child(host, "cat").deadline(deadline).arg("--").arg(text(host, path.as_ref())).bytes() {
         Ok(content) => Ok(Some(content)),
         Err(CommandError::Failed { stderr, .. }) if stderr.contains("No such file or directory") => Ok(None),
         Err(error) => Err(error),
@@ -98,10 +98,10 @@ fn read_within(machine: &Machine, path: impl AsRef<Path>, deadline: Duration) ->
 
 /// Tells whether a directory is there and can be written by a user; by whoever asks, if there is no such user. A disk of this machine answers; a
 /// file system of another only a child asks.
-pub fn is_writable(machine: &Machine, path: impl AsRef<Path>, user: &str) -> Result<bool, CommandError> {
-    let known = files::user_ids(machine, user).ok();
-    if is_on_this_machine(machine, &path) {
-        let path = machine.path(path);
+pub fn is_writable(host: &Host, path: impl AsRef<Path>, user: &str) -> Result<bool, CommandError> {
+    let known = files::user_ids(host, user).ok();
+    if is_on_this_machine(host, &path) {
+        let path = host.path(path);
         let allowed = || match (&known, path.metadata()) {
             (Some((user, group)), Ok(found)) => may_write(&found, user.as_raw(), group.as_raw()),
             (None, Ok(_)) => true,
@@ -109,10 +109,10 @@ pub fn is_writable(machine: &Machine, path: impl AsRef<Path>, user: &str) -> Res
         };
         return Ok(path.is_dir() && access(&path, AccessFlags::W_OK).is_ok() && allowed());
     }
-    let path = text(machine, path.as_ref());
+    let path = text(host, path.as_ref());
     let command = match known {
-        Some(_) => child(machine, "runuser").args(["-u", user, "--", "test"]),
-        None => child(machine, "test"),
+        Some(_) => child(host, "runuser").args(["-u", user, "--", "test"]),
+        None => child(host, "test"),
     };
     let command = command.args(["-d", &path, "-a", "-w", &path]);
     let output = command.output()?;
@@ -124,8 +124,8 @@ pub fn is_writable(machine: &Machine, path: impl AsRef<Path>, user: &str) -> Res
 }
 
 /// Tells whether a path is on a file system that needs nobody else.
-pub fn is_on_this_machine(machine: &Machine, path: impl AsRef<Path>) -> bool {
-    let table = files::read(machine, "/proc/self/mountinfo").ok().flatten().unwrap_or_default();
+pub fn is_on_this_machine(host: &Host, path: impl AsRef<Path>) -> bool {
+    let table = files::read(host, "/proc/self/mountinfo").ok().flatten().unwrap_or_default();
     is_on_a_disk(&String::from_utf8_lossy(&table), path.as_ref())
 }
 
@@ -148,17 +148,18 @@ fn may_write(directory: &Metadata, user: u32, group: u32) -> bool {
     (directory.mode() >> class) & WRITE_AND_ENTER == WRITE_AND_ENTER
 }
 
-fn child(machine: &Machine, program: &str) -> Command {
-    machine.command(program).deadline(DEADLINE)
+fn child(host: &Host, program: &str) -> Command {
+    host.command(program).deadline(DEADLINE)
 }
 
-fn text(machine: &Machine, path: &Path) -> String {
-    machine.path(path).to_string_lossy().into_owned()
+fn text(host: &Host, path: &Path) -> String {
+    host.path(path).to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
 
     const TABLE: &str = "\
 2234 2202 0:206 / / rw,relatime shared:596 - overlay overlay rw,lowerdir=/var/cache
@@ -195,7 +196,7 @@ mod tests {
         std::fs::create_dir_all(directory.path().join("proc/self")).unwrap();
         std::fs::write(directory.path().join("proc/self/mountinfo"), TABLE).unwrap();
         std::fs::write(directory.path().join("file"), "").unwrap();
-        let writable = |path: &str| is_writable(&machine, path, "slurm").unwrap();
+        let writable = |path: &str| is_writable(&machine.host(), path, "slurm").unwrap();
         assert!(writable("/proc"));
         assert!(!writable("/file") && !writable("/none"));
     }
@@ -231,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_root_of_this_machine_is_mounted() {
-        assert!(matches!(mount_at(&Machine::new(), "/").unwrap(), Mount::Mounted { .. }));
+        assert!(matches!(mount_at(&Machine::new().host(), "/").unwrap(), Mount::Mounted { .. }));
     }
 
     #[test]
@@ -239,9 +240,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let machine = Machine::at(directory.path());
         std::fs::write(directory.path().join("x"), [0, 255, 10, 13]).unwrap();
-        assert_eq!(read(&machine, "/x").unwrap().unwrap(), [0, 255, 10, 13]);
-        assert_eq!(read(&machine, "/none").unwrap(), None);
-        let writable = |path: &str| is_writable(&machine, path, "slurm").unwrap();
+        assert_eq!(read(&machine.host(), "/x").unwrap().unwrap(), [0, 255, 10, 13]);
+        assert_eq!(read(&machine.host(), "/none").unwrap(), None);
+        let writable = |path: &str| is_writable(&machine.host(), path, "slurm").unwrap();
         assert!(writable("/") && !writable("/x") && !writable("/none"));
     }
 
@@ -251,7 +252,7 @@ mod tests {
         let machine = Machine::at(directory.path());
         // Nobody writes into this pipe, so whoever opens it waits.
         nix::unistd::mkfifo(&directory.path().join("x"), nix::sys::stat::Mode::S_IRUSR).unwrap();
-        let outcome = read_within(&machine, "/x", Duration::from_millis(100));
+        let outcome = read_within(&machine.host(), "/x", Duration::from_millis(100));
         assert!(matches!(outcome, Err(CommandError::TimedOut { .. })), "{outcome:?}");
     }
 }

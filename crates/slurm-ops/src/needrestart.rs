@@ -1,7 +1,7 @@
 //! needrestart, which after an upgrade restarts whatever uses an old library: not daemons that have jobs.
 
 use crate::files::{self, Access, FileError};
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 
 /// Where needrestart looks for more of its configuration, in the order of names.
 const DIRECTORY: &str = "/etc/needrestart/conf.d";
@@ -10,14 +10,14 @@ const DIRECTORY: &str = "/etc/needrestart/conf.d";
 /// it may come later.
 ///
 /// `name` is that of the file, without suffix.
-pub fn ensure_left_alone(machine: &Machine, name: &str, services: &[&str]) -> Result<bool, FileError> {
-    files::ensure_directory(machine, DIRECTORY, &Access::own(0o755))?;
-    files::replace(machine, format!("{DIRECTORY}/{name}.conf"), render(services).as_bytes(), &Access::own(0o644))
+pub fn ensure_left_alone(writer: &HostWriter, name: &str, services: &[&str]) -> Result<bool, FileError> {
+    files::ensure_directory(writer, DIRECTORY, &Access::own(0o755))?;
+    files::replace(writer, format!("{DIRECTORY}/{name}.conf"), render(services).as_bytes(), &Access::own(0o644))
 }
 
 /// Tells whether needrestart has been told so.
-pub fn is_left_alone(machine: &Machine, name: &str, services: &[&str]) -> Result<bool, FileError> {
-    let text = files::read(machine, format!("{DIRECTORY}/{name}.conf"))?;
+pub fn is_left_alone(host: &Host, name: &str, services: &[&str]) -> Result<bool, FileError> {
+    let text = files::read(host, format!("{DIRECTORY}/{name}.conf"))?;
     Ok(text.is_some_and(|text| text == render(services).into_bytes()))
 }
 
@@ -39,15 +39,16 @@ fn render(services: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
 
     #[test]
     fn each_service_has_its_line_and_the_file_is_written_once() {
         let directory = tempfile::tempdir().unwrap();
         let machine = Machine::at(directory.path());
-        assert!(!is_left_alone(&machine, "slurm", &["slurmd.service", "slurmctld.service"]).unwrap());
-        assert!(ensure_left_alone(&machine, "slurm", &["slurmd.service", "slurmctld.service"]).unwrap());
-        assert!(is_left_alone(&machine, "slurm", &["slurmd.service", "slurmctld.service"]).unwrap());
-        assert!(!ensure_left_alone(&machine, "slurm", &["slurmd.service", "slurmctld.service"]).unwrap());
+        assert!(!is_left_alone(&machine.host(), "slurm", &["slurmd.service", "slurmctld.service"]).unwrap());
+        assert!(ensure_left_alone(&machine.writer(), "slurm", &["slurmd.service", "slurmctld.service"]).unwrap());
+        assert!(is_left_alone(&machine.host(), "slurm", &["slurmd.service", "slurmctld.service"]).unwrap());
+        assert!(!ensure_left_alone(&machine.writer(), "slurm", &["slurmd.service", "slurmctld.service"]).unwrap());
         let text = std::fs::read_to_string(directory.path().join("etc/needrestart/conf.d/slurm.conf")).unwrap();
         let lines: Vec<&str> = text.lines().skip(1).collect();
         let expected = [

@@ -15,7 +15,7 @@ pub use obstacle::{Obstacle, PackageError};
 
 use crate::command::{Command, CommandError};
 use crate::files::{self, FileError};
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 use crate::source::{self, Source};
 use crate::version::SlurmVersion;
 use std::collections::BTreeMap;
@@ -64,17 +64,16 @@ pub struct Installed {
 }
 
 /// Looks what there is of a selection. Starts no process.
-pub fn inventory(machine: &Machine, selection: &Selection) -> Result<Inventory, FileError> {
-    let present = installed(machine, &selection.names())?;
+pub fn inventory(host: &Host, selection: &Selection) -> Result<Inventory, FileError> {
+    let present = installed(host, &selection.names())?;
     let held = present.values().all(|package| package.held);
-    if selection.required.iter().any(|name| !present.contains_key(*name)) || is_unfinished(machine, selection.services)
-    {
+    if selection.required.iter().any(|name| !present.contains_key(*name)) || is_unfinished(host, selection.services) {
         return Ok(Inventory { held, ..Inventory::default() });
     }
     let first = selection.required[0];
     Ok(match usable(first, &present[first].version) {
         Err(unfit) => Inventory { unfit: Some(unfit), held, version: None },
-        Ok(_) if !has_plugin(machine, selection.plugin) => {
+        Ok(_) if !has_plugin(host, selection.plugin) => {
             Inventory { unfit: Some(Obstacle::Lacking { plugin: selection.plugin }), held, version: None }
         }
         Ok(version) => Inventory { version: Some(version), unfit: None, held },
@@ -91,46 +90,46 @@ fn usable(package: &str, version: &str) -> Result<SlurmVersion, Obstacle> {
 }
 
 /// Tells whether a plugin of Slurm is on the machine, wherever its packages put theirs. Starts no process.
-pub fn has_plugin(machine: &Machine, file: &str) -> bool {
+pub fn has_plugin(host: &Host, file: &str) -> bool {
     // Debian has a directory for each architecture, and `slurm` is what Slurm itself calls its own.
-    let libraries = names_in(machine, "/usr/lib").filter(|name| name.contains("-linux-"));
+    let libraries = names_in(host, "/usr/lib").filter(|name| name.contains("-linux-"));
     let usual = ["/usr/lib".to_owned(), "/usr/lib64".to_owned()]
         .into_iter()
         .chain(libraries.map(|name| format!("/usr/lib/{name}")))
         .flat_map(|library| [format!("{library}/slurm-wlm/{file}"), format!("{library}/slurm/{file}")])
-        .any(|path| machine.path(path).exists());
-    usual || is_packaged(machine, file)
+        .any(|path| host.path(path).exists());
+    usual || is_packaged(host, file)
 }
 
 /// Looks through what dpkg knows of packages of Slurm, for those that a site has made for another directory.
-fn is_packaged(machine: &Machine, file: &str) -> bool {
+fn is_packaged(host: &Host, file: &str) -> bool {
     const LISTS: &str = "/var/lib/dpkg/info";
-    let lists = names_in(machine, LISTS).filter(|name| name.starts_with("slurm") && name.ends_with(".list"));
+    let lists = names_in(host, LISTS).filter(|name| name.starts_with("slurm") && name.ends_with(".list"));
     let named = |path: &&str| path.rsplit('/').next() == Some(file);
     lists
-        .filter_map(|name| fs::read_to_string(machine.path(format!("{LISTS}/{name}"))).ok())
-        .any(|list| list.lines().filter(named).any(|path| machine.path(path).exists()))
+        .filter_map(|name| fs::read_to_string(host.path(format!("{LISTS}/{name}"))).ok())
+        .any(|list| list.lines().filter(named).any(|path| host.path(path).exists()))
 }
 
-fn names_in(machine: &Machine, directory: &str) -> impl Iterator<Item = String> {
-    let entries = fs::read_dir(machine.path(directory)).into_iter().flatten().flatten();
+fn names_in(host: &Host, directory: &str) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(host.path(directory)).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
 /// Reads from dpkg's own records which of `names` are completely installed. Starts no process.
-pub fn installed(machine: &Machine, names: &[&str]) -> Result<BTreeMap<String, Installed>, FileError> {
+pub fn installed(host: &Host, names: &[&str]) -> Result<BTreeMap<String, Installed>, FileError> {
     let mut found = BTreeMap::new();
-    let status = files::read(machine, "/var/lib/dpkg/status")?.unwrap_or_default();
+    let status = files::read(host, "/var/lib/dpkg/status")?.unwrap_or_default();
     read_status(&String::from_utf8_lossy(&status), names, &mut found);
     // What dpkg has not merged yet, after it was interrupted: numbered files of the same form, to be read in order.
-    let mut journal: Vec<_> = fs::read_dir(machine.path("/var/lib/dpkg/updates"))
+    let mut journal: Vec<_> = fs::read_dir(host.path("/var/lib/dpkg/updates"))
         .map(|entries| entries.flatten().map(|entry| entry.file_name()).collect())
         .unwrap_or_default();
     journal.sort();
     for name in
         journal.iter().filter_map(|name| name.to_str()).filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
     {
-        let entry = files::read(machine, format!("/var/lib/dpkg/updates/{name}"))?.unwrap_or_default();
+        let entry = files::read(host, format!("/var/lib/dpkg/updates/{name}"))?.unwrap_or_default();
         read_status(&String::from_utf8_lossy(&entry), names, &mut found);
     }
     Ok(found)
@@ -163,41 +162,41 @@ fn read_status(text: &str, names: &[&str], found: &mut BTreeMap<String, Installe
 /// nothing. Only what is too old to be of use is replaced. A unit that is on the machine already is not touched. `begin` is called
 /// before the part that takes long.
 pub fn ensure_installed(
-    machine: &Machine,
+    writer: &HostWriter,
     source: &Source,
     selection: &Selection,
     begin: impl FnOnce(),
 ) -> Result<bool, PackageError> {
-    let present = installed(machine, &selection.names())?;
+    let present = installed(writer.host(), &selection.names())?;
     let complete = selection.required.iter().all(|name| present.contains_key(*name));
     let first = selection.required[0];
     if complete && usable(first, &present[first].version).is_ok() {
-        let missing = is_unfinished(machine, selection.services) || !has_plugin(machine, selection.plugin);
+        let missing = is_unfinished(writer.host(), selection.services) || !has_plugin(writer.host(), selection.plugin);
         if missing {
-            complete_installation(machine, selection, &present)?;
+            complete_installation(writer, selection, &present)?;
         }
-        let finished = finish(machine, selection.services)?;
-        return fit(machine, selection).map(|()| finished);
+        let finished = finish(writer, selection.services)?;
+        return fit(writer.host(), selection).map(|()| finished);
     }
-    let packages = offered(machine, source, selection)?;
+    let packages = offered(writer, source, selection)?;
     begin();
-    let new: Vec<&str> = selection.services.iter().copied().filter(|unit| !unit_exists(machine, unit)).collect();
+    let new: Vec<&str> = selection.services.iter().copied().filter(|unit| !unit_exists(writer.host(), unit)).collect();
     if !new.is_empty() {
-        systemctl(machine, &["--quiet", "--runtime", "mask", "--"]).args(new.iter().copied()).run()?;
+        systemctl(writer, &["--quiet", "--runtime", "mask", "--"]).args(new.iter().copied()).run()?;
     }
-    if let Err(error) = apt::install(machine, &packages) {
+    if let Err(error) = apt::install(writer, &packages) {
         // What has not come need not be kept from starting, either.
-        let absent: Vec<&str> = new.into_iter().filter(|unit| !unit_exists(machine, unit)).collect();
-        finish(machine, &absent)?;
+        let absent: Vec<&str> = new.into_iter().filter(|unit| !unit_exists(writer.host(), unit)).collect();
+        finish(writer, &absent)?;
         return Err(error.into());
     }
-    finish(machine, selection.services)?;
-    fit(machine, selection).map(|()| true)
+    finish(writer, selection.services)?;
+    fit(writer.host(), selection).map(|()| true)
 }
 
 /// Fails with what is wrong with what was just installed.
-fn fit(machine: &Machine, selection: &Selection) -> Result<(), PackageError> {
-    match inventory(machine, selection)? {
+fn fit(host: &Host, selection: &Selection) -> Result<(), PackageError> {
+    match inventory(host, selection)? {
         Inventory { unfit: Some(unfit), .. } => Err(PackageError::Obstacle(unfit)),
         Inventory { version: Some(_), .. } => Ok(()),
         _ => Err(PackageError::Obstacle(Obstacle::Failed("apt is content, and nothing is installed".to_owned()))),
@@ -205,32 +204,32 @@ fn fit(machine: &Machine, selection: &Selection) -> Result<(), PackageError> {
 }
 
 /// Returns the packages to ask for, once it is known that Slurm in them is new enough. Nothing of it is installed for that.
-fn offered(machine: &Machine, source: &Source, selection: &Selection) -> Result<Vec<&'static str>, PackageError> {
+fn offered(writer: &HostWriter, source: &Source, selection: &Selection) -> Result<Vec<&'static str>, PackageError> {
     // A source that the operator has taken back must not stand in the way.
     if !matches!(source, Source::Deb822(_)) {
-        files::remove(machine, source::FILE)?;
+        files::remove(writer, source::FILE)?;
     }
     if *source == Source::Archive {
-        if let Ok(packages) = choose(machine, selection)? {
+        if let Ok(packages) = choose(writer.host(), selection)? {
             return Ok(packages);
         }
         // The lists at hand may be old, or none at all. What cannot be fetched matters only if it is missed.
-        let fetched = apt::update(machine);
-        return match (choose(machine, selection)?, fetched) {
+        let fetched = apt::update(writer);
+        return match (choose(writer.host(), selection)?, fetched) {
             (Ok(packages), _) => Ok(packages),
             (Err(_), Err(error)) => Err(error.into()),
             (Err(obstacle), Ok(())) => Err(PackageError::Obstacle(obstacle)),
         };
     }
-    source::ensure_known(machine, source, || apt::get(machine))?;
+    source::ensure_known(writer, source, || apt::get(writer))?;
     // Always: a process killed after the source was named and before its lists were there would else install from elsewhere.
-    apt::update(machine)?;
-    choose(machine, selection)?.map_err(PackageError::Obstacle)
+    apt::update(writer)?;
+    choose(writer.host(), selection)?.map_err(PackageError::Obstacle)
 }
 
 /// Chooses what to install of what apt knows: all that is required, and those optional parts that belong to the same Slurm.
-fn choose(machine: &Machine, selection: &Selection) -> Result<Result<Vec<&'static str>, Obstacle>, CommandError> {
-    let candidates = apt::candidates(machine, &selection.names())?;
+fn choose(host: &Host, selection: &Selection) -> Result<Result<Vec<&'static str>, Obstacle>, CommandError> {
+    let candidates = apt::candidates(host, &selection.names())?;
     if let Some(package) = selection.required.iter().find(|name| !candidates.contains_key(**name)) {
         return Ok(Err(Obstacle::Unknown { package: (*package).to_owned() }));
     }
@@ -245,16 +244,16 @@ fn choose(machine: &Machine, selection: &Selection) -> Result<Result<Vec<&'stati
 
 /// Installs what a killed process may have left out, or what somebody has removed. The rest works without, or says so itself.
 fn complete_installation(
-    machine: &Machine,
+    writer: &HostWriter,
     selection: &Selection,
     present: &BTreeMap<String, Installed>,
 ) -> Result<(), CommandError> {
-    let candidates = apt::candidates(machine, selection.optional)?;
+    let candidates = apt::candidates(writer.host(), selection.optional)?;
     let version = &present[selection.required[0]].version;
     let belongs = |name: &&&str| !present.contains_key(**name) && candidates.get(**name) == Some(version);
     let missing: Vec<&str> = selection.optional.iter().filter(belongs).copied().collect();
     if !missing.is_empty()
-        && let Err(error) = apt::install(machine, &missing)
+        && let Err(error) = apt::install(writer, &missing)
     {
         tracing::warn!("could not install {}: {error}", missing.join(" "));
     }
@@ -262,48 +261,48 @@ fn complete_installation(
 }
 
 /// Has upgrades leave a selection alone, and tells whether anything of it was not held before.
-pub fn ensure_held(machine: &Machine, selection: &Selection) -> Result<bool, PackageError> {
-    let present = installed(machine, &selection.names())?;
+pub fn ensure_held(writer: &HostWriter, selection: &Selection) -> Result<bool, PackageError> {
+    let present = installed(writer.host(), &selection.names())?;
     let free: Vec<&str> = present.iter().filter(|(_, package)| !package.held).map(|(name, _)| name.as_str()).collect();
     if free.is_empty() {
         return Ok(false);
     }
-    machine.command("apt-mark").arg("hold").args(free).deadline(QUICK_DEADLINE).run()?;
+    writer.command("apt-mark").arg("hold").args(free).deadline(QUICK_DEADLINE).run()?;
     Ok(true)
 }
 
 /// Disables and unmasks what was masked for the installation. Tells whether there was anything to do.
-fn finish(machine: &Machine, units: &[&str]) -> Result<bool, CommandError> {
-    let masked: Vec<&str> = units.iter().copied().filter(|unit| is_masked(machine, unit)).collect();
+fn finish(writer: &HostWriter, units: &[&str]) -> Result<bool, CommandError> {
+    let masked: Vec<&str> = units.iter().copied().filter(|unit| is_masked(writer.host(), unit)).collect();
     if masked.is_empty() {
         return Ok(false);
     }
     // Disabled while still masked: there is no moment in which a boot or another package could start it.
-    let existing: Vec<&str> = masked.iter().copied().filter(|unit| unit_exists(machine, unit)).collect();
+    let existing: Vec<&str> = masked.iter().copied().filter(|unit| unit_exists(writer.host(), unit)).collect();
     if !existing.is_empty() {
-        systemctl(machine, &["--quiet", "disable", "--"]).args(existing).run()?;
+        systemctl(writer, &["--quiet", "disable", "--"]).args(existing).run()?;
     }
-    systemctl(machine, &["--quiet", "--runtime", "unmask", "--"]).args(masked).run()?;
+    systemctl(writer, &["--quiet", "--runtime", "unmask", "--"]).args(masked).run()?;
     Ok(true)
 }
 
 /// Tells whether an installation was cut short before `units` were unmasked: they cannot be started until [`ensure_installed`] is
 /// called again. Starts no process.
-fn is_unfinished(machine: &Machine, units: &[&str]) -> bool {
-    units.iter().any(|unit| is_masked(machine, unit))
+fn is_unfinished(host: &Host, units: &[&str]) -> bool {
+    units.iter().any(|unit| is_masked(host, unit))
 }
 
-fn is_masked(machine: &Machine, unit: &str) -> bool {
-    let link = fs::read_link(machine.path(format!("/run/systemd/system/{unit}")));
+fn is_masked(host: &Host, unit: &str) -> bool {
+    let link = fs::read_link(host.path(format!("/run/systemd/system/{unit}")));
     link.is_ok_and(|target| target.as_os_str() == "/dev/null")
 }
 
-fn unit_exists(machine: &Machine, unit: &str) -> bool {
+fn unit_exists(host: &Host, unit: &str) -> bool {
     ["/usr/lib/systemd/system", "/etc/systemd/system"]
         .iter()
-        .any(|directory| machine.path(format!("{directory}/{unit}")).exists())
+        .any(|directory| host.path(format!("{directory}/{unit}")).exists())
 }
 
-fn systemctl(machine: &Machine, arguments: &[&str]) -> Command {
-    machine.command("systemctl").arg("--no-ask-password").args(arguments.iter().copied()).deadline(QUICK_DEADLINE)
+fn systemctl(writer: &HostWriter, arguments: &[&str]) -> Command {
+    writer.command("systemctl").arg("--no-ask-password").args(arguments.iter().copied()).deadline(QUICK_DEADLINE)
 }

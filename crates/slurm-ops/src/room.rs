@@ -1,7 +1,7 @@
 //! Whether a directory has room for its files to be written anew, each beside the old one. A daemon that keeps its state so goes on when the
 //! disk is full, and what it has in memory is nowhere else.
 
-use crate::machine::Machine;
+use crate::machine::Host;
 use crate::mounts;
 use nix::sys::statvfs::statvfs;
 use std::fs;
@@ -17,11 +17,11 @@ const LEAST_FILES: u64 = 16;
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Tells whether the files in `directory` could be written anew. What cannot be found out is no shortage.
-pub fn is_enough(machine: &Machine, directory: impl AsRef<Path>) -> bool {
+pub fn is_enough(host: &Host, directory: impl AsRef<Path>) -> bool {
     let directory = directory.as_ref();
-    match mounts::is_on_this_machine(machine, directory) {
-        true => is_enough_here(&machine.path(directory)).unwrap_or(true),
-        false => is_enough_elsewhere(machine, directory).unwrap_or(true),
+    match mounts::is_on_this_machine(host, directory) {
+        true => is_enough_here(&host.path(directory)).unwrap_or(true),
+        false => is_enough_elsewhere(host, directory).unwrap_or(true),
     }
 }
 
@@ -38,10 +38,10 @@ fn is_enough_here(directory: &Path) -> Option<bool> {
 }
 
 /// A file system that does not answer must not hold whoever asks.
-fn is_enough_elsewhere(machine: &Machine, directory: &Path) -> Option<bool> {
-    let path = machine.path(directory).to_string_lossy().into_owned();
+fn is_enough_elsewhere(host: &Host, directory: &Path) -> Option<bool> {
+    let path = host.path(directory).to_string_lossy().into_owned();
     let arguments = ["--file-system", "--format=%a %S %d %c", &path];
-    let output = machine.command("stat").deadline(DEADLINE).args(arguments).output().ok()?;
+    let output = host.command("stat").deadline(DEADLINE).args(arguments).output().ok()?;
     let numbers: Vec<u64> = output.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [blocks, size, free_files, files] = numbers.as_slice() else { return None };
     Some(blocks.saturating_mul(*size) >= RESERVE_ELSEWHERE && (*files == 0 || *free_files >= LEAST_FILES))

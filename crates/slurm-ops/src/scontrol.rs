@@ -31,7 +31,7 @@ pub use reservation::{ReservationRecord, reservations, reservations_naming};
 pub use smoke::{Smoke, smoke};
 
 use crate::command::{Command, CommandError, Output};
-use crate::machine::Machine;
+use crate::machine::Host;
 use crate::version::SlurmVersion;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -114,13 +114,13 @@ pub struct ControllerPing {
 }
 
 /// Asks every configured controller whether it is there.
-pub fn ping(machine: &Machine) -> Result<Vec<ControllerPing>, ScontrolError> {
+pub fn ping(host: &Host) -> Result<Vec<ControllerPing>, ScontrolError> {
     #[derive(Deserialize)]
     struct Pings {
         pings: Vec<ControllerPing>,
     }
     // The exit status says nothing: with JSON it is 0 even if all are down.
-    let (_, output) = run_json(|json| scontrol(machine).args(["ping", json]))?;
+    let (_, output) = run_json(|json| scontrol(host).args(["ping", json]))?;
     let Ok(Pings { mut pings }) = serde_json::from_str(&output.stdout) else {
         return Err(ScontrolError::Unreachable { why: output.complaint().to_owned() });
     };
@@ -137,9 +137,9 @@ pub fn ping(machine: &Machine) -> Result<Vec<ControllerPing>, ScontrolError> {
 }
 
 /// Asks the slurmctld that serves for its version, to compare with that of a slurmd.
-pub fn controller_version(machine: &Machine) -> Result<SlurmVersion, ScontrolError> {
+pub fn controller_version(host: &Host) -> Result<SlurmVersion, ScontrolError> {
     // 24.11 has no JSON for this, so the words are read in every version.
-    let command = scontrol(machine).args(["show", "config"]);
+    let command = scontrol(host).args(["show", "config"]);
     let output = command.output().map_err(|error| unreachable(&error))?;
     if !output.success() {
         return Err(refusal(&command, &output));
@@ -155,8 +155,8 @@ pub fn controller_version(machine: &Machine) -> Result<SlurmVersion, ScontrolErr
 /// Asks the slurmctld that serves what time it is, in seconds since 1970. `None`: nobody could be asked.
 ///
 /// What Slurm's machines say to each other is good for a minute by the clock of whoever hears it.
-pub fn controller_clock(machine: &Machine) -> Option<u64> {
-    let output = client(machine, "sdiag").run().ok()?;
+pub fn controller_clock(host: &Host) -> Option<u64> {
+    let output = client(host, "sdiag").run().ok()?;
     clock(&output.stdout)
 }
 
@@ -190,16 +190,16 @@ fn ask<T: DeserializeOwned>(command: impl Fn(&'static str) -> Command) -> Result
 }
 
 /// Prepares a client of Slurm. What this process was told about where the configuration is does not count.
-fn client(machine: &Machine, program: &str) -> Command {
-    let command = machine.command(program).env_remove("SLURM_CONF").deadline(DEADLINE);
-    match machine.fetched_conf() {
+fn client(host: &Host, program: &str) -> Command {
+    let command = host.command(program).env_remove("SLURM_CONF").deadline(DEADLINE);
+    match host.fetched_conf() {
         Some(path) => command.env("SLURM_CONF", path),
         None => command,
     }
 }
 
-fn scontrol(machine: &Machine) -> Command {
-    client(machine, "scontrol")
+fn scontrol(host: &Host) -> Command {
+    client(host, "scontrol")
 }
 
 /// Runs a command that changes something.
@@ -264,6 +264,7 @@ fn could_not_ask(output: &Output) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
 
     #[test]
     fn the_time_of_slurmctld_is_read() {
@@ -282,7 +283,7 @@ mod tests {
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let path = format!("{}:/usr/bin:/bin", root.path().display());
         let machine = Machine::at(root.path()).with_search_path(path).with_fetched_conf("/run/slurm/conf/slurm.conf");
-        let told = || scontrol(&machine).run().unwrap().stdout.trim().to_owned();
+        let told = || scontrol(&machine.host()).run().unwrap().stdout.trim().to_owned();
         assert_eq!(told(), "none");
         let conf = root.path().join("run/slurm/conf/slurm.conf");
         std::fs::create_dir_all(conf.parent().unwrap()).unwrap();

@@ -5,7 +5,7 @@
 
 use crate::command::CommandError;
 use crate::files::{self, Access, FileError};
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 use crate::mounts;
 use std::fs;
 use std::io;
@@ -37,9 +37,9 @@ pub enum Sentinel {
 }
 
 /// Reads the note in `directory`, with a deadline, and compares it with `identity`.
-pub fn verify(machine: &Machine, directory: impl AsRef<Path>, identity: &str) -> Sentinel {
+pub fn verify(host: &Host, directory: impl AsRef<Path>, identity: &str) -> Sentinel {
     let read = |error: CommandError| Sentinel::Unreadable { why: error.to_string() };
-    match mounts::read(machine, directory.as_ref().join(FILE)) {
+    match mounts::read(host, directory.as_ref().join(FILE)) {
         Ok(None) => Sentinel::Absent,
         Ok(Some(note)) => {
             let note = String::from_utf8_lossy(&note);
@@ -53,16 +53,16 @@ pub fn verify(machine: &Machine, directory: impl AsRef<Path>, identity: &str) ->
 }
 
 /// Writes the note unless there is one, whatever it says, and returns what it says then. Of two who try, one wins.
-pub fn write_once(machine: &Machine, directory: impl AsRef<Path>, identity: &str) -> Result<Sentinel, FileError> {
+pub fn write_once(writer: &HostWriter, directory: impl AsRef<Path>, identity: &str) -> Result<Sentinel, FileError> {
     let directory = directory.as_ref();
-    let note = machine.path(directory.join(FILE));
+    let note = writer.path(directory.join(FILE));
     if !note.exists() {
         // Written whole beside its place and then linked, which fails if somebody was faster. A process killed in between leaves the
         // draft behind, which says nothing about whose the directory is.
         let draft = directory.join(DRAFT);
-        files::replace(machine, &draft, format!("{}\n", identity.trim()).as_bytes(), &Access::own(0o644))?;
-        let linked = fs::hard_link(machine.path(&draft), &note);
-        files::remove(machine, &draft)?;
+        files::replace(writer, &draft, format!("{}\n", identity.trim()).as_bytes(), &Access::own(0o644))?;
+        let linked = fs::hard_link(writer.path(&draft), &note);
+        files::remove(writer, &draft)?;
         match linked {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(FileError::Access { action: "make", path: note, source: error });
@@ -70,22 +70,23 @@ pub fn write_once(machine: &Machine, directory: impl AsRef<Path>, identity: &str
             _ => {}
         }
     }
-    Ok(verify(machine, directory, identity))
+    Ok(verify(writer.host(), directory, identity))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
 
     #[test]
     fn the_first_cluster_keeps_the_directory() {
         let directory = tempfile::tempdir().unwrap();
         let machine = Machine::at(directory.path());
-        assert_eq!(verify(&machine, "/", "lab"), Sentinel::Absent);
-        assert_eq!(write_once(&machine, "/", "lab").unwrap(), Sentinel::Ours);
-        assert_eq!(write_once(&machine, "/", "lab").unwrap(), Sentinel::Ours);
-        assert_eq!(write_once(&machine, "/", "other").unwrap(), Sentinel::Other { found: "lab".to_owned() });
-        assert_eq!(verify(&machine, "/", "lab"), Sentinel::Ours);
+        assert_eq!(verify(&machine.host(), "/", "lab"), Sentinel::Absent);
+        assert_eq!(write_once(&machine.writer(), "/", "lab").unwrap(), Sentinel::Ours);
+        assert_eq!(write_once(&machine.writer(), "/", "lab").unwrap(), Sentinel::Ours);
+        assert_eq!(write_once(&machine.writer(), "/", "other").unwrap(), Sentinel::Other { found: "lab".to_owned() });
+        assert_eq!(verify(&machine.host(), "/", "lab"), Sentinel::Ours);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left beside it");
     }
 
@@ -93,8 +94,8 @@ mod tests {
     fn a_directory_that_is_not_there_is_not_made() {
         let directory = tempfile::tempdir().unwrap();
         let machine = Machine::at(directory.path());
-        assert_eq!(verify(&machine, "/gone", "lab"), Sentinel::Absent);
-        assert!(write_once(&machine, "/gone", "lab").is_err());
+        assert_eq!(verify(&machine.host(), "/gone", "lab"), Sentinel::Absent);
+        assert!(write_once(&machine.writer(), "/gone", "lab").is_err());
         assert!(!directory.path().join("gone").exists());
     }
 
@@ -103,6 +104,6 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let machine = Machine::at(directory.path());
         fs::create_dir(directory.path().join(FILE)).unwrap();
-        assert!(matches!(verify(&machine, "/", "lab"), Sentinel::Unreadable { .. }));
+        assert!(matches!(verify(&machine.host(), "/", "lab"), Sentinel::Unreadable { .. }));
     }
 }

@@ -25,7 +25,7 @@ pub use options::{SlurmdOptions, parse_defaults, render_defaults};
 
 use crate::command::CommandError;
 use crate::files::{self, Access, FileError};
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 use crate::version::SlurmVersion;
 use slurm_conf::{Node, OptionError};
 use std::time::Duration;
@@ -45,26 +45,25 @@ pub enum DetectionError {
 }
 
 /// Asks slurmd for what it detects on this machine: processors, sockets, memory.
-pub fn machine_info(machine: &Machine) -> Result<Node, DetectionError> {
+pub fn machine_info(host: &Host) -> Result<Node, DetectionError> {
     // Needs no configuration and no controller, but slurmd has options that wait for one, so never without a deadline.
-    let output =
-        machine.command("slurmd").arg("-C").env_remove("SLURM_CONF").deadline(Duration::from_secs(20)).run()?;
+    let output = host.command("slurmd").arg("-C").env_remove("SLURM_CONF").deadline(Duration::from_secs(20)).run()?;
     Node::from_detected(&output.stdout).map_err(DetectionError::Output)
 }
 
 /// Asks slurmd for its version, which must not be newer than that of its controller.
-pub fn version(machine: &Machine) -> Result<SlurmVersion, CommandError> {
-    let command = machine.command("slurmd").arg("-V").env_remove("SLURM_CONF").deadline(Duration::from_secs(20));
+pub fn version(host: &Host) -> Result<SlurmVersion, CommandError> {
+    let command = host.command("slurmd").arg("-V").env_remove("SLURM_CONF").deadline(Duration::from_secs(20));
     command.run()?.stdout.parse().map_err(|error| command.unreadable(error))
 }
 
 /// Reads the options that slurmd will start with. `None`: none are set.
-pub fn read_options(machine: &Machine) -> Result<Option<SlurmdOptions>, FileError> {
-    Ok(files::read_text(machine, DEFAULTS_FILE)?.as_deref().and_then(parse_defaults))
+pub fn read_options(host: &Host) -> Result<Option<SlurmdOptions>, FileError> {
+    Ok(files::read_text(host, DEFAULTS_FILE)?.as_deref().and_then(parse_defaults))
 }
 
 /// Writes the options that slurmd will start with, and tells whether they were different. Other lines of the file stay.
-pub fn ensure_options(machine: &Machine, options: &SlurmdOptions) -> Result<bool, FileError> {
-    let present = files::read_text(machine, DEFAULTS_FILE)?.unwrap_or_default();
-    files::replace(machine, DEFAULTS_FILE, render_defaults(&present, options).as_bytes(), &Access::own(0o644))
+pub fn ensure_options(writer: &HostWriter, options: &SlurmdOptions) -> Result<bool, FileError> {
+    let present = files::read_text(writer.host(), DEFAULTS_FILE)?.unwrap_or_default();
+    files::replace(writer, DEFAULTS_FILE, render_defaults(&present, options).as_bytes(), &Access::own(0o644))
 }

@@ -14,7 +14,7 @@
 
 use crate::command::{Command, CommandError};
 use crate::files::{self, Access, FileError};
-use crate::machine::Machine;
+use crate::machine::HostWriter;
 use std::str::FromStr;
 
 /// Where a deb822 source is kept.
@@ -151,17 +151,17 @@ fn excerpt(text: &str) -> String {
 
 /// Tells apt about a source. Whether it was known before is not told: whoever calls has to fetch the lists in any case.
 pub(crate) fn ensure_known(
-    machine: &Machine,
+    writer: &HostWriter,
     source: &Source,
     apt_get: impl Fn() -> Command,
 ) -> Result<(), EnsureError> {
     match source {
         Source::Archive => {}
         Source::Deb822(text) => {
-            files::replace(machine, FILE, text.as_bytes(), &Access::own(0o644))?;
+            files::replace(writer, FILE, text.as_bytes(), &Access::own(0o644))?;
         }
         Source::Ppa(name) => {
-            let add = machine.command("add-apt-repository").args(["--yes", "--no-update", name]);
+            let add = writer.command("add-apt-repository").args(["--yes", "--no-update", name]);
             let add = add.env("DEBIAN_FRONTEND", "noninteractive").deadline(crate::packages::DEADLINE);
             if let Err(CommandError::Start { .. }) = add.run() {
                 apt_get().args(["install", "--no-install-recommends", "software-properties-common"]).run()?;

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, CommandError};
 use crate::files::{self, Access, FileError};
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 use std::time::Duration;
 
 /// A start may wait for a daemon to say that it is ready; this is when we stop waiting, not when systemd does.
@@ -72,18 +72,17 @@ pub enum DropInError {
 }
 
 /// Asks for the state of one unit. A unit that does not exist has the load state `not-found`.
-pub fn state(machine: &Machine, unit: &str) -> Result<UnitState, CommandError> {
-    let states = states(machine, &[unit])?;
+pub fn state(host: &Host, unit: &str) -> Result<UnitState, CommandError> {
+    let states = states(host, &[unit])?;
     Ok(states.into_iter().next().unwrap_or_default())
 }
 
 /// Asks for the state of several units with one process. The answers come in the order of the question.
-pub fn states(machine: &Machine, units: &[&str]) -> Result<Vec<UnitState>, CommandError> {
+pub fn states(host: &Host, units: &[&str]) -> Result<Vec<UnitState>, CommandError> {
     const PROPERTIES: &str = "LoadState,ActiveState,SubState,Result,UnitFileState,MainPID,ActiveEnterTimestamp,\
         ExecMainStartTimestamp,InvocationID,KillMode,NeedDaemonReload";
-    let command = systemctl(machine)
-        .args(["show", "--timestamp=unix", "--property", PROPERTIES, "--"])
-        .args(units.iter().copied());
+    let command =
+        systemctl(host).args(["show", "--timestamp=unix", "--property", PROPERTIES, "--"]).args(units.iter().copied());
     let output = command.run()?;
     let states: Vec<UnitState> =
         output.stdout.split("\n\n").filter(|block| !block.trim().is_empty()).map(parse_state).collect();
@@ -121,8 +120,8 @@ fn unix_time(value: &str) -> Option<u64> {
 /// Returns the command line of a running process. `None`: it is gone.
 ///
 /// What a daemon runs with decides whether it has to be restarted, not what was written to a file.
-pub fn command_line(machine: &Machine, pid: u32) -> Result<Option<Vec<String>>, FileError> {
-    let raw = match files::read(machine, format!("/proc/{pid}/cmdline")) {
+pub fn command_line(host: &Host, pid: u32) -> Result<Option<Vec<String>>, FileError> {
+    let raw = match files::read(host, format!("/proc/{pid}/cmdline")) {
         Ok(raw) => raw,
         // The process ended between opening and reading.
         Err(FileError::Access { source, .. }) if source.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) => None,
@@ -136,53 +135,53 @@ pub fn command_line(machine: &Machine, pid: u32) -> Result<Option<Vec<String>>, 
 }
 
 /// Starts a unit and does not wait for it: slurmd without a reachable controller stays in `activating`.
-pub fn start_no_block(machine: &Machine, unit: &str) -> Result<(), CommandError> {
-    job(machine, &["start", "--no-block", "--", unit])
+pub fn start_no_block(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
+    job(writer, &["start", "--no-block", "--", unit])
 }
 
 /// Restarts a unit and does not wait for it.
-pub fn restart_no_block(machine: &Machine, unit: &str) -> Result<(), CommandError> {
-    job(machine, &["restart", "--no-block", "--", unit])
+pub fn restart_no_block(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
+    job(writer, &["restart", "--no-block", "--", unit])
 }
 
 /// Starts a unit and waits until it is ready.
-pub fn start(machine: &Machine, unit: &str) -> Result<(), CommandError> {
-    job(machine, &["start", "--", unit])
+pub fn start(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
+    job(writer, &["start", "--", unit])
 }
 
 /// Restarts a unit and waits until it is ready.
-pub fn restart(machine: &Machine, unit: &str) -> Result<(), CommandError> {
-    job(machine, &["restart", "--", unit])
+pub fn restart(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
+    job(writer, &["restart", "--", unit])
 }
 
 /// Has a unit reload its configuration. For slurmctld this says nothing about whether the configuration was accepted.
-pub fn reload(machine: &Machine, unit: &str) -> Result<(), CommandError> {
-    job(machine, &["reload", "--", unit])
+pub fn reload(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
+    job(writer, &["reload", "--", unit])
 }
 
 /// Stops a unit and waits until it is gone.
-pub fn stop(machine: &Machine, unit: &str) -> Result<(), CommandError> {
-    job(machine, &["stop", "--", unit])
+pub fn stop(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
+    job(writer, &["stop", "--", unit])
 }
 
 /// Has a unit start with the machine.
-pub fn enable(machine: &Machine, unit: &str) -> Result<(), CommandError> {
-    job(machine, &["--quiet", "enable", "--", unit])
+pub fn enable(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
+    job(writer, &["--quiet", "enable", "--", unit])
 }
 
 /// Keeps a unit from starting with the machine. A running one goes on.
-pub fn disable(machine: &Machine, unit: &str) -> Result<(), CommandError> {
-    job(machine, &["--quiet", "disable", "--", unit])
+pub fn disable(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
+    job(writer, &["--quiet", "disable", "--", unit])
 }
 
 /// Forgets that a unit failed, so that it may be started again at once.
-pub fn reset_failed(machine: &Machine, unit: &str) -> Result<(), CommandError> {
-    job(machine, &["reset-failed", "--", unit])
+pub fn reset_failed(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
+    job(writer, &["reset-failed", "--", unit])
 }
 
 /// Has systemd read unit files and drop-ins again.
-pub fn daemon_reload(machine: &Machine) -> Result<(), CommandError> {
-    job(machine, &["daemon-reload"])
+pub fn daemon_reload(writer: &HostWriter) -> Result<(), CommandError> {
+    job(writer, &["daemon-reload"])
 }
 
 fn drop_in(unit: &str, name: &str) -> String {
@@ -190,34 +189,34 @@ fn drop_in(unit: &str, name: &str) -> String {
 }
 
 /// Reads what [`ensure_drop_in`] wrote. `None`: there is none.
-pub fn read_drop_in(machine: &Machine, unit: &str, name: &str) -> Result<Option<String>, FileError> {
-    files::read_text(machine, drop_in(unit, name))
+pub fn read_drop_in(host: &Host, unit: &str, name: &str) -> Result<Option<String>, FileError> {
+    files::read_text(host, drop_in(unit, name))
 }
 
 /// Reads what [`ensure_unit_file`] wrote. `None`: there is none.
-pub fn read_unit_file(machine: &Machine, unit: &str) -> Result<Option<String>, FileError> {
-    files::read_text(machine, format!("{UNITS}/{unit}"))
+pub fn read_unit_file(host: &Host, unit: &str) -> Result<Option<String>, FileError> {
+    files::read_text(host, format!("{UNITS}/{unit}"))
 }
 
 /// Writes `/etc/systemd/system/<unit>.d/<name>.conf` and has systemd read it, both only if it is different. Tells whether it was.
 ///
 /// A process killed between the two leaves [`UnitState::needs_daemon_reload`] set.
-pub fn ensure_drop_in(machine: &Machine, unit: &str, name: &str, text: &str) -> Result<bool, DropInError> {
-    files::ensure_directory(machine, format!("{UNITS}/{unit}.d"), &Access::own(0o755))?;
-    let changed = files::replace(machine, drop_in(unit, name), text.as_bytes(), &Access::own(0o644))?;
+pub fn ensure_drop_in(writer: &HostWriter, unit: &str, name: &str, text: &str) -> Result<bool, DropInError> {
+    files::ensure_directory(writer, format!("{UNITS}/{unit}.d"), &Access::own(0o755))?;
+    let changed = files::replace(writer, drop_in(unit, name), text.as_bytes(), &Access::own(0o644))?;
     if changed {
-        daemon_reload(machine)?;
+        daemon_reload(writer)?;
     }
     Ok(changed)
 }
 
 /// Writes a unit file of our own, `/etc/systemd/system/<unit>`, and has systemd read it, both only if it is different. Tells whether
 /// it was.
-pub fn ensure_unit_file(machine: &Machine, unit: &str, text: &str) -> Result<bool, DropInError> {
-    files::ensure_directory(machine, UNITS, &Access::own(0o755))?;
-    let changed = files::replace(machine, format!("{UNITS}/{unit}"), text.as_bytes(), &Access::own(0o644))?;
+pub fn ensure_unit_file(writer: &HostWriter, unit: &str, text: &str) -> Result<bool, DropInError> {
+    files::ensure_directory(writer, UNITS, &Access::own(0o755))?;
+    let changed = files::replace(writer, format!("{UNITS}/{unit}"), text.as_bytes(), &Access::own(0o644))?;
     if changed {
-        daemon_reload(machine)?;
+        daemon_reload(writer)?;
     }
     Ok(changed)
 }
@@ -247,12 +246,12 @@ pub fn one_shot_service(description: &str, command: &[String], limit: Duration) 
     )
 }
 
-fn systemctl(machine: &Machine) -> Command {
-    machine.command("systemctl").arg("--no-pager").arg("--no-ask-password")
+fn systemctl(host: &Host) -> Command {
+    host.command("systemctl").arg("--no-pager").arg("--no-ask-password")
 }
 
-fn job(machine: &Machine, arguments: &[&str]) -> Result<(), CommandError> {
-    systemctl(machine).args(arguments.iter().copied()).deadline(JOB_DEADLINE).run().map(drop)
+fn job(writer: &HostWriter, arguments: &[&str]) -> Result<(), CommandError> {
+    systemctl(writer.host()).args(arguments.iter().copied()).deadline(JOB_DEADLINE).run().map(drop)
 }
 
 #[cfg(test)]

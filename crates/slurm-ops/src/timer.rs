@@ -1,7 +1,7 @@
 //! Transient timers of systemd: they call a command again and again until they are stopped, and do not survive a boot.
 
 use crate::command::CommandError;
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 use crate::systemd;
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ pub struct Rhythm<'a> {
 }
 
 /// Tells whether a timer is set. Costs no process: systemd keeps a file for each.
-pub fn is_set(machine: &Machine, name: &str) -> bool {
-    machine.path(format!("/run/systemd/transient/{name}.timer")).exists()
+pub fn is_set(host: &Host, name: &str) -> bool {
+    host.path(format!("/run/systemd/transient/{name}.timer")).exists()
 }
 
 /// Sets a timer that calls a command again and again, unless it is set, and tells whether it was not. `name` is that of the timer and of the
@@ -26,15 +26,15 @@ pub fn is_set(machine: &Machine, name: &str) -> bool {
 ///
 /// A call that fails is made up for by the next. systemd starts no service that still runs, so calls never pile up.
 pub fn ensure_set(
-    machine: &Machine,
+    writer: &HostWriter,
     name: &str,
     command: &[String],
     rhythm: &Rhythm<'_>,
 ) -> Result<bool, CommandError> {
-    if is_set(machine, name) {
+    if is_set(writer.host(), name) {
         return Ok(false);
     }
-    let command = machine
+    let command = writer
         .command("systemd-run")
         .arg(format!("--unit={name}"))
         .arg("--description=Calls a charm that waits for something")
@@ -50,9 +50,9 @@ pub fn ensure_set(
 }
 
 /// Ends a timer, and tells whether it was set. A call in progress goes on.
-pub fn ensure_ended(machine: &Machine, name: &str) -> Result<bool, CommandError> {
-    if !is_set(machine, name) {
+pub fn ensure_ended(writer: &HostWriter, name: &str) -> Result<bool, CommandError> {
+    if !is_set(writer.host(), name) {
         return Ok(false);
     }
-    systemd::stop(machine, &format!("{name}.timer")).map(|()| true)
+    systemd::stop(writer, &format!("{name}.timer")).map(|()| true)
 }

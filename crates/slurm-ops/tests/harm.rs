@@ -20,7 +20,7 @@ fn cluster(jobs: usize) -> Sandbox {
 }
 
 fn refused(sandbox: &Sandbox, old: &str, new: &str) -> Option<String> {
-    match harm(&sandbox.machine(), old, new) {
+    match harm(&sandbox.machine().host(), old, new) {
         Candidate::Readable => None,
         Candidate::Refused { reason } => Some(reason),
         Candidate::Unknown { why } => panic!("{new}: {why}"),
@@ -71,13 +71,13 @@ fn nobody_is_asked_about_what_does_not_shrink() {
 fn slurmctld_that_cannot_be_asked_is_no_answer() {
     let sandbox = cluster(0);
     sandbox.answer("squeue", "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n", 1);
-    let found = harm(&sandbox.machine(), OLD, "MaxNodeCount=65533\nMaxJobCount=5\n");
+    let found = harm(&sandbox.machine().host(), OLD, "MaxNodeCount=65533\nMaxJobCount=5\n");
     assert!(matches!(found, Candidate::Unknown { .. }), "{found:?}");
     // Unless it is the file itself that no client can read.
     let parser = "squeue: error: _parse_next_key: Parsing error at unrecognized key: Bogus\n\
                   squeue: fatal: Unable to process configuration file\n";
     sandbox.answer("squeue", "", parser, 1);
-    let found = harm(&sandbox.machine(), OLD, "MaxNodeCount=65533\nMaxJobCount=5\nBogus=1\n");
+    let found = harm(&sandbox.machine().host(), OLD, "MaxNodeCount=65533\nMaxJobCount=5\nBogus=1\n");
     assert_eq!(found, Candidate::Readable);
 }
 

@@ -25,14 +25,14 @@ fn answering(program: &str, stdout: &str, stderr: &str, code: i32) -> Sandbox {
 #[test]
 fn jobs_say_where_they_run_and_what_they_wait_for() {
     let sandbox = answering("squeue", include_str!("recorded/jobs.json"), "", 0);
-    let jobs = scontrol::jobs(&sandbox.machine()).unwrap();
+    let jobs = scontrol::jobs(&sandbox.machine().host()).unwrap();
     assert_eq!(jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     let running = &jobs[0];
     assert!(running.has("running") && !running.waits_for(&node("compute-0")));
     assert_eq!((running.nodes.as_str(), running.user.as_str()), ("compute-0", "root"));
     assert_eq!((jobs[1].partition.as_str(), jobs[1].reason.as_str()), ("compute", "Resources"));
     let waiting = |name: &str| {
-        let jobs = scontrol::jobs_waiting_for(&sandbox.machine(), &node(name)).unwrap();
+        let jobs = scontrol::jobs_waiting_for(&sandbox.machine().host(), &node(name)).unwrap();
         jobs.iter().map(|job| job.id).collect::<Vec<_>>()
     };
     assert_eq!(waiting("compute-0"), [2, 3]);
@@ -45,19 +45,19 @@ fn jobs_say_where_they_run_and_what_they_wait_for() {
 #[test]
 fn the_jobs_of_a_node_and_of_a_partition_are_asked_for() {
     let sandbox = answering("squeue", include_str!("recorded/jobs-on-node.json"), "", 0);
-    assert_eq!(scontrol::jobs_on(&sandbox.machine(), &node("compute-0")).unwrap().len(), 1);
-    scontrol::jobs_in_partition(&sandbox.machine(), &compute()).unwrap();
+    assert_eq!(scontrol::jobs_on(&sandbox.machine().host(), &node("compute-0")).unwrap().len(), 1);
+    scontrol::jobs_in_partition(&sandbox.machine().host(), &compute()).unwrap();
     assert_eq!(sandbox.calls(), ["squeue -w compute-0 --json=v0.0.42", "squeue -p compute --json=v0.0.42"]);
 }
 
 #[test]
 fn a_question_without_answer_is_never_no_jobs() {
     let unknown = answering("squeue", "", "squeue: error: Invalid node name nosuch\n", 1);
-    let error = scontrol::jobs_on(&unknown.machine(), &node("nosuch")).unwrap_err();
+    let error = scontrol::jobs_on(&unknown.machine().host(), &node("nosuch")).unwrap_err();
     assert_eq!(error.refusal(), Some(Refusal::NoSuchNode));
     for (stdout, stderr, code) in [("", CONNECT_FAILURE, 1), ("", "", 0), ("{}", "", 0), ("{\"jobs\": [{}]}", "", 0)] {
         let sandbox = answering("squeue", stdout, stderr, code);
-        let outcome = scontrol::jobs_on(&sandbox.machine(), &node("compute-0"));
+        let outcome = scontrol::jobs_on(&sandbox.machine().host(), &node("compute-0"));
         assert!(matches!(outcome, Err(ScontrolError::Unreachable { .. })), "{stdout} {stderr}: {outcome:?}");
     }
 }
@@ -65,17 +65,17 @@ fn a_question_without_answer_is_never_no_jobs() {
 #[test]
 fn the_jobs_a_node_knows_itself_are_asked_for_by_its_name() {
     let sandbox = answering("scontrol", include_str!("recorded/local-jobs.json"), "", 0);
-    assert_eq!(scontrol::local_jobs(&sandbox.machine(), &node("compute-0")), LocalJobs::Known(vec![1]));
+    assert_eq!(scontrol::local_jobs(&sandbox.machine().host(), &node("compute-0")), LocalJobs::Known(vec![1]));
     assert_eq!(sandbox.calls(), ["scontrol listjobs compute-0 --json=v0.0.42"]);
     let none = include_str!("recorded/local-jobs-none.json");
     let sandbox = answering("scontrol", none, "", 0);
-    assert_eq!(scontrol::local_jobs(&sandbox.machine(), &node("compute-0")), LocalJobs::Known(vec![]));
+    assert_eq!(scontrol::local_jobs(&sandbox.machine().host(), &node("compute-0")), LocalJobs::Known(vec![]));
     let elsewhere = "scontrol: error: Domain socket directory /var/lib/slurm/slurmd: No such file or directory\n";
     for (stdout, stderr, code) in
         [(none, elsewhere, 0), ("", "scontrol: fatal: Could not establish a configuration source\n", 1), ("", "", 0)]
     {
         let sandbox = answering("scontrol", stdout, stderr, code);
-        let found = scontrol::local_jobs(&sandbox.machine(), &node("compute-0"));
+        let found = scontrol::local_jobs(&sandbox.machine().host(), &node("compute-0"));
         assert!(matches!(found, LocalJobs::Unknown { .. }), "{stderr}: {found:?}");
     }
 }
@@ -83,29 +83,31 @@ fn the_jobs_a_node_knows_itself_are_asked_for_by_its_name() {
 #[test]
 fn reservations_that_name_a_node_are_found() {
     let sandbox = answering("scontrol", include_str!("recorded/reservations.json"), "", 0);
-    let naming = |name: &str| scontrol::reservations_naming(&sandbox.machine(), &node(name)).unwrap();
+    let naming = |name: &str| scontrol::reservations_naming(&sandbox.machine().host(), &node(name)).unwrap();
     assert_eq!(naming("compute-1")[0].name, "maint");
     assert!(naming("compute-1")[0].start < naming("compute-1")[0].end);
     assert!(naming("compute-0").is_empty());
     let none = answering("scontrol", include_str!("recorded/reservations-none.json"), "", 0);
-    assert!(scontrol::reservations(&none.machine()).unwrap().is_empty());
+    assert!(scontrol::reservations(&none.machine().host()).unwrap().is_empty());
     let silent = answering("scontrol", "", CONNECT_FAILURE, 1);
-    assert!(matches!(scontrol::reservations(&silent.machine()), Err(ScontrolError::Unreachable { .. })));
+    assert!(matches!(scontrol::reservations(&silent.machine().host()), Err(ScontrolError::Unreachable { .. })));
 }
 
 #[test]
 fn a_partition_is_looked_up() {
     let up = answering("scontrol", include_str!("recorded/partition.json"), "", 0);
-    let PartitionLookup::Present(found) = scontrol::partition(&up.machine(), &compute()) else { panic!("not found") };
+    let PartitionLookup::Present(found) = scontrol::partition(&up.machine().host(), &compute()) else {
+        panic!("not found")
+    };
     assert_eq!((found.state.as_str(), found.nodes.as_str(), found.max_minutes), ("UP", "compute-[0-1]", None));
-    assert_eq!(scontrol::partitions(&up.machine()).unwrap(), [found]);
+    assert_eq!(scontrol::partitions(&up.machine().host()).unwrap(), [found]);
     let drained = answering("scontrol", include_str!("recorded/partition-drained.json"), "", 0);
-    assert_eq!(scontrol::partitions(&drained.machine()).unwrap()[0].state, "DRAIN");
+    assert_eq!(scontrol::partitions(&drained.machine().host()).unwrap()[0].state, "DRAIN");
     let absent = answering("scontrol", include_str!("recorded/partition-absent.json"), "", 0);
-    assert_eq!(scontrol::partition(&absent.machine(), &compute()), PartitionLookup::Absent);
+    assert_eq!(scontrol::partition(&absent.machine().host(), &compute()), PartitionLookup::Absent);
     for (stdout, stderr, code) in [("", CONNECT_FAILURE, 1), ("", "", 0), ("", "never seen before\n", 1)] {
         let sandbox = answering("scontrol", stdout, stderr, code);
-        let found = scontrol::partition(&sandbox.machine(), &compute());
+        let found = scontrol::partition(&sandbox.machine().host(), &compute());
         assert!(matches!(found, PartitionLookup::Unreachable { .. }), "{found:?}");
     }
 }
@@ -113,9 +115,9 @@ fn a_partition_is_looked_up() {
 #[test]
 fn a_partition_is_closed_opened_and_deleted() {
     let sandbox = answering("scontrol", "", "", 0);
-    scontrol::set_partition_state(&sandbox.machine(), &compute(), PartitionState::Drain).unwrap();
-    scontrol::set_partition_state(&sandbox.machine(), &compute(), PartitionState::Up).unwrap();
-    scontrol::delete_partition(&sandbox.machine(), &compute()).unwrap();
+    scontrol::set_partition_state(&sandbox.machine().writer(), &compute(), PartitionState::Drain).unwrap();
+    scontrol::set_partition_state(&sandbox.machine().writer(), &compute(), PartitionState::Up).unwrap();
+    scontrol::delete_partition(&sandbox.machine().writer(), &compute()).unwrap();
     let expected = [
         "scontrol update partitionname=compute state=drain",
         "scontrol update partitionname=compute state=up",
@@ -124,12 +126,12 @@ fn a_partition_is_closed_opened_and_deleted() {
     assert_eq!(sandbox.calls(), expected);
     let gone =
         answering("scontrol", "", "delete_partition partitionname=compute: Invalid partition name specified\n", 1);
-    assert_eq!(scontrol::delete_partition(&gone.machine(), &compute()), Ok(()));
+    assert_eq!(scontrol::delete_partition(&gone.machine().writer(), &compute()), Ok(()));
     let busy = answering("scontrol", "", "delete_partition partitionname=compute: Partition is in use\n", 1);
-    let error = scontrol::delete_partition(&busy.machine(), &compute()).unwrap_err();
+    let error = scontrol::delete_partition(&busy.machine().writer(), &compute()).unwrap_err();
     assert_eq!(error.refusal(), Some(Refusal::PartitionBusy));
     let absent = answering("scontrol", "", "slurm_update error: Invalid partition name specified\n", 1);
-    let error = scontrol::set_partition_state(&absent.machine(), &compute(), PartitionState::Up).unwrap_err();
+    let error = scontrol::set_partition_state(&absent.machine().writer(), &compute(), PartitionState::Up).unwrap_err();
     assert_eq!(error.refusal(), Some(Refusal::NoSuchPartition));
 }
 
@@ -141,12 +143,12 @@ fn partitions_are_saved_without_changing_any() {
     let shown = "PartitionName=compute AllowGroups=ALL LLN=NO MaxTime=UNLIMITED State=UP";
     let script = format!("case $1 in --oneliner) echo {shown} ;; update) echo saved > $ROOT/state/part_state ;; esac");
     sandbox.program("scontrol", &script);
-    let known = scontrol::partition_settings(&sandbox.machine()).unwrap();
-    assert_eq!(scontrol::save_partitions(&sandbox.machine(), &compute(), &known, SAVED), Ok(true));
+    let known = scontrol::partition_settings(&sandbox.machine().host()).unwrap();
+    assert_eq!(scontrol::save_partitions(&sandbox.machine().writer(), &compute(), &known, SAVED), Ok(true));
     let expected = ["scontrol --oneliner show partition", "scontrol update partitionname=compute LLN=NO"];
     assert_eq!(sandbox.calls(), expected);
     let absent = "absent".parse().unwrap();
-    let error = scontrol::save_partitions(&sandbox.machine(), &absent, &known, SAVED).unwrap_err();
+    let error = scontrol::save_partitions(&sandbox.machine().writer(), &absent, &known, SAVED).unwrap_err();
     assert_eq!(error.refusal(), Some(Refusal::NoSuchPartition));
 }
 
@@ -168,7 +170,7 @@ fn a_task_of_an_array_is_cancelled_alone() {
     let jobs = running(&[(5, 5, Some(1)), (6, 5, Some(0)), (7, 0, None), (8, 8, None)]);
     assert_eq!(jobs.iter().map(JobRecord::handle).collect::<Vec<_>>(), ["5_1", "5_0", "7", "8"]);
     let sandbox = answering("scancel", "", "", 0);
-    scontrol::cancel_jobs(&sandbox.machine(), &jobs[..1]).unwrap();
+    scontrol::cancel_jobs(&sandbox.machine().writer(), &jobs[..1]).unwrap();
     assert_eq!(sandbox.calls(), ["scancel 5_1"]);
 }
 
@@ -178,13 +180,13 @@ fn jobs_are_cancelled_and_those_that_ended_meanwhile_are_no_obstacle() {
                  scancel: error: Kill job error on job id 8: Job/step already completing or completed\n";
     for (stderr, code) in [("", 0), (ended, 1)] {
         let sandbox = answering("scancel", "", stderr, code);
-        scontrol::cancel_jobs(&sandbox.machine(), &running(&[(7, 0, None), (8, 0, None)])).unwrap();
+        scontrol::cancel_jobs(&sandbox.machine().writer(), &running(&[(7, 0, None), (8, 0, None)])).unwrap();
         assert_eq!(sandbox.calls(), ["scancel 7 8"]);
     }
     let sandbox = answering("scancel", "", CONNECT_FAILURE, 1);
-    let error = scontrol::cancel_jobs(&sandbox.machine(), &running(&[(7, 0, None)])).unwrap_err();
+    let error = scontrol::cancel_jobs(&sandbox.machine().writer(), &running(&[(7, 0, None)])).unwrap_err();
     assert!(matches!(error, ScontrolError::Unreachable { .. }), "{error:?}");
-    scontrol::cancel_jobs(&sandbox.machine(), &[]).unwrap();
+    scontrol::cancel_jobs(&sandbox.machine().writer(), &[]).unwrap();
     assert_eq!(sandbox.calls().len(), 1, "nobody is asked to cancel nothing");
 }
 
@@ -194,16 +196,19 @@ fn a_small_job_passes_or_says_why_not() {
     let (node, partition) = ("compute-0".parse().unwrap(), "compute".parse().unwrap());
     let patience = std::time::Duration::from_secs(61);
     let good = answering("srun", "juju-1\n", "", 0);
-    assert_eq!(smoke(&good.machine(), &node, &partition, patience), Smoke::Passed { said: "juju-1".to_owned() });
+    assert_eq!(
+        smoke(&good.machine().writer(), &node, &partition, patience),
+        Smoke::Passed { said: "juju-1".to_owned() }
+    );
     let call = &good.calls()[0];
     for word in ["--nodelist=compute-0", "--partition=compute", "--immediate=61", "--time=1", "--mem=16"] {
         assert!(call.contains(word), "{call}");
     }
     let busy = answering("srun", "", "srun: error: Unable to allocate resources: Requested nodes are busy\n", 1);
     let why = "srun: error: Unable to allocate resources: Requested nodes are busy".to_owned();
-    assert_eq!(smoke(&busy.machine(), &node, &partition, patience), Smoke::Busy { why });
+    assert_eq!(smoke(&busy.machine().writer(), &node, &partition, patience), Smoke::Busy { why });
     let mute = answering("srun", "", "", 0);
-    assert!(matches!(smoke(&mute.machine(), &node, &partition, patience), Smoke::Failed { .. }));
+    assert!(matches!(smoke(&mute.machine().writer(), &node, &partition, patience), Smoke::Failed { .. }));
 }
 
 #[test]
@@ -211,8 +216,8 @@ fn nodes_are_set_to_a_state_with_and_without_a_reason() {
     use slurm_ops::scontrol::{NodeWord, set_nodes_state};
     let sandbox = answering("scontrol", "", "", 0);
     let nodes = "compute-[0-1]".parse().unwrap();
-    set_nodes_state(&sandbox.machine(), &nodes, NodeWord::Failing, Some("disk\nstate=idle")).unwrap();
-    set_nodes_state(&sandbox.machine(), &nodes, NodeWord::Idle, None).unwrap();
+    set_nodes_state(&sandbox.machine().writer(), &nodes, NodeWord::Failing, Some("disk\nstate=idle")).unwrap();
+    set_nodes_state(&sandbox.machine().writer(), &nodes, NodeWord::Idle, None).unwrap();
     assert_eq!(
         sandbox.calls(),
         [
@@ -226,7 +231,7 @@ fn nodes_are_set_to_a_state_with_and_without_a_reason() {
 fn a_job_whose_socket_outlived_its_process_is_not_here() {
     let sandbox = Sandbox::new();
     sandbox.answer("scontrol", r#"{"jobs": [{"job_id": 39}, {"job_id": 40}]}"#, "", 0);
-    let listed = || scontrol::local_jobs(&sandbox.machine(), &node("compute-0"));
+    let listed = || scontrol::local_jobs(&sandbox.machine().host(), &node("compute-0"));
     assert_eq!(listed(), LocalJobs::Known(vec![39, 40]), "without a table of processes there is no telling");
     sandbox.file("/proc/1/cmdline", "/sbin/init\0");
     assert_eq!(listed(), LocalJobs::Known(vec![]));

@@ -36,14 +36,14 @@ ActiveEnterTimestamp=
 fn units_are_asked_for_with_one_process() {
     let sandbox = Sandbox::new();
     sandbox.answer("systemctl", SHOWN, "", 0);
-    let states = systemd::states(&sandbox.machine(), &["slurmctld.service", "slurmd.service"]).unwrap();
+    let states = systemd::states(&sandbox.machine().host(), &["slurmctld.service", "slurmd.service"]).unwrap();
     assert!(states[0].is_active() && states[0].is_enabled() && states[0].exists() && !states[0].needs_daemon_reload);
     assert_eq!((states[0].main_pid, states[0].active_since), (Some(412), Some(1_794_826_238)));
     assert_eq!(states[0].kill_mode, "process");
     assert!(!states[1].is_active() && !states[1].exists() && states[1].needs_daemon_reload);
     assert_eq!((states[1].main_pid, states[1].active_since), (None, None));
     assert_eq!(sandbox.calls().len(), 1);
-    assert!(systemd::state(&sandbox.machine(), "slurmctld.service").is_err(), "two answers to one question");
+    assert!(systemd::state(&sandbox.machine().host(), "slurmctld.service").is_err(), "two answers to one question");
 }
 
 #[test]
@@ -51,8 +51,13 @@ fn a_drop_in_is_written_and_read_once() {
     let sandbox = Sandbox::new();
     sandbox.program("systemctl", "");
     let ensure = || {
-        systemd::ensure_drop_in(&sandbox.machine(), "slurmd.service", "10-charm", "[Service]\nRestart=on-failure\n")
-            .unwrap()
+        systemd::ensure_drop_in(
+            &sandbox.machine().writer(),
+            "slurmd.service",
+            "10-charm",
+            "[Service]\nRestart=on-failure\n",
+        )
+        .unwrap()
     };
     assert!(ensure());
     assert!(!ensure());
@@ -67,9 +72,9 @@ fn a_running_daemon_is_known_by_its_command_line() {
         "/proc/412/cmdline",
         "/usr/sbin/slurmd\0--systemd\0-Z\0-N\0compute-0\0--conf\0Feature=compute\0--conf-server\0c1:6817\0",
     );
-    let line = systemd::command_line(&sandbox.machine(), 412).unwrap().unwrap();
+    let line = systemd::command_line(&sandbox.machine().host(), 412).unwrap().unwrap();
     assert_eq!(SlurmdOptions::from_arguments(&line).unwrap().name.as_str(), "compute-0");
-    assert_eq!(systemd::command_line(&sandbox.machine(), 413).unwrap(), None);
+    assert_eq!(systemd::command_line(&sandbox.machine().host(), 413).unwrap(), None);
 }
 
 #[test]
@@ -82,24 +87,24 @@ fn slurmd_is_asked_for_the_hardware() {
         "hwloc/linux: failed to find sysfs cpu topology directory, aborting linux discovery.\n",
         0,
     );
-    assert_eq!(slurmd::machine_info(&sandbox.machine()).unwrap().get("RealMemory"), Some("24103"));
+    assert_eq!(slurmd::machine_info(&sandbox.machine().host()).unwrap().get("RealMemory"), Some("24103"));
     sandbox.answer("slurmd", "", "slurmd: fatal: no\n", 1);
-    assert!(slurmd::machine_info(&sandbox.machine()).is_err());
+    assert!(slurmd::machine_info(&sandbox.machine().host()).is_err());
 }
 
 #[test]
 fn slurmds_options_are_written_once_and_read_back() {
     let sandbox = Sandbox::new();
     sandbox.file("/etc/default/slurmd", "# Additional options\n#SLURMD_OPTIONS=\"\"\n");
-    assert_eq!(slurmd::read_options(&sandbox.machine()).unwrap(), None);
+    assert_eq!(slurmd::read_options(&sandbox.machine().host()).unwrap(), None);
     let options = SlurmdOptions {
         name: NodeName::new("compute-0").unwrap(),
         conf: Node::from_config("Feature=compute").unwrap(),
         controllers: vec!["c1".parse().unwrap()],
     };
-    assert!(slurmd::ensure_options(&sandbox.machine(), &options).unwrap());
-    assert!(!slurmd::ensure_options(&sandbox.machine(), &options).unwrap());
-    assert_eq!(slurmd::read_options(&sandbox.machine()).unwrap(), Some(options));
+    assert!(slurmd::ensure_options(&sandbox.machine().writer(), &options).unwrap());
+    assert!(!slurmd::ensure_options(&sandbox.machine().writer(), &options).unwrap());
+    assert_eq!(slurmd::read_options(&sandbox.machine().host()).unwrap(), Some(options));
     assert!(sandbox.read("/etc/default/slurmd").starts_with("# Additional options\n"));
 }
 
@@ -117,11 +122,11 @@ fn a_transient_timer_is_set_once_bounded_and_ended() {
     sandbox.file("run/systemd/transient/other", "");
     sandbox.program("systemd-run", &format!("touch $ROOT/{file}")).program("systemctl", &format!("rm $ROOT/{file}"));
     let machine = sandbox.machine();
-    assert!(!timer::ensure_ended(&machine, name).unwrap());
-    assert!(timer::ensure_set(&machine, name, &command, &rhythm).unwrap());
-    assert!(!timer::ensure_set(&machine, name, &command, &rhythm).unwrap());
-    assert!(timer::is_set(&machine, name));
-    assert!(timer::ensure_ended(&machine, name).unwrap());
+    assert!(!timer::ensure_ended(&machine.writer(), name).unwrap());
+    assert!(timer::ensure_set(&machine.writer(), name, &command, &rhythm).unwrap());
+    assert!(!timer::ensure_set(&machine.writer(), name, &command, &rhythm).unwrap());
+    assert!(timer::is_set(&machine.host(), name));
+    assert!(timer::ensure_ended(&machine.writer(), name).unwrap());
     let calls = sandbox.calls();
     let expected = "systemd-run --unit=compute-0-look-again --description=Calls a charm that waits for something --collect --quiet \
                     --property=RuntimeMaxSec=600 --timer-property=AccuracySec=100ms --on-active=5 --on-active=15 \
@@ -140,7 +145,13 @@ fn unit_in_state(state: &str) -> Sandbox {
     }
     sandbox.program("systemctl", &format!("state={state}; echo LoadState=loaded; echo ActiveState=$state"));
     sandbox.program("kill", "touch $ROOT/killed");
+    sandbox.answer("scontrol", include_str!("recorded/node-idle.json"), "", 0);
     sandbox
+}
+
+fn await_start(sandbox: &Sandbox, patience: Duration) -> Vec<u32> {
+    let node = NodeName::new("compute-0").unwrap();
+    slurmd::remnants::await_start(&sandbox.machine().writer(), "slurmd.service", &node, patience).unwrap()
 }
 
 const MOMENT: Duration = Duration::from_millis(30);
@@ -149,19 +160,21 @@ const MOMENT: Duration = Duration::from_millis(30);
 fn a_slurmd_that_does_not_go_is_killed_after_a_moment_and_jobs_are_not() {
     let sandbox = unit_in_state("$(test -e $ROOT/killed && echo active || echo deactivating)");
     let began = Instant::now();
-    let ended = slurmd::remnants::await_start(&sandbox.machine(), "slurmd.service", MOMENT, || true).unwrap();
+    let ended = await_start(&sandbox, MOMENT);
     assert!(began.elapsed() >= MOMENT, "it is given its time");
     assert_eq!(ended, [41, 42]);
     let calls = sandbox.calls();
     assert!(calls.contains(&"kill -KILL 41 42".to_owned()), "{calls:?}");
-    assert!(calls.last().unwrap().starts_with("systemctl"), "its successor is looked at: {calls:?}");
+    let after = calls.rsplit(|call| call.starts_with("kill")).next().unwrap();
+    assert!(after[0].starts_with("systemctl"), "its successor is looked at: {calls:?}");
 }
 
 #[test]
 fn a_slurmd_that_looks_for_its_controllers_or_has_failed_is_left_alone() {
     for state in ["activating", "active", "failed", "inactive"] {
         let sandbox = unit_in_state(state);
-        let ended = slurmd::remnants::await_start(&sandbox.machine(), "slurmd.service", MOMENT, || false).unwrap();
+        sandbox.answer("scontrol", include_str!("recorded/node-absent.json"), "", 0);
+        let ended = await_start(&sandbox, MOMENT);
         assert!(ended.is_empty() && !sandbox.path("/killed").exists(), "{state}");
     }
 }
@@ -170,6 +183,6 @@ fn a_slurmd_that_looks_for_its_controllers_or_has_failed_is_left_alone() {
 fn nobody_waits_longer_than_until_slurmd_is_known() {
     let sandbox = unit_in_state("active");
     let began = Instant::now();
-    slurmd::remnants::await_start(&sandbox.machine(), "slurmd.service", Duration::from_secs(60), || true).unwrap();
+    await_start(&sandbox, Duration::from_secs(60));
     assert!(began.elapsed() < Duration::from_secs(30));
 }

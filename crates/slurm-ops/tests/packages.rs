@@ -79,12 +79,12 @@ const TRIXIE: [(&str, &str); 3] =
 
 fn ensure(sandbox: &Sandbox, source: &str) -> Result<bool, Obstacle> {
     let source: Source = source.parse().unwrap();
-    packages::ensure_installed(&sandbox.machine(), &source, &SLURMD, || {})
+    packages::ensure_installed(&sandbox.machine().writer(), &source, &SLURMD, || {})
         .map_err(|error| Obstacle::try_from(error).unwrap())
 }
 
 fn version(sandbox: &Sandbox) -> Option<String> {
-    packages::inventory(&sandbox.machine(), &SLURMD).unwrap().version.map(|version| version.to_string())
+    packages::inventory(&sandbox.machine().host(), &SLURMD).unwrap().version.map(|version| version.to_string())
 }
 
 /// The calls without the options that are the same every time, and without the questions.
@@ -101,23 +101,25 @@ const UNMASK: &str = "systemctl unmask slurmd.service munge.service";
 fn only_what_is_completely_installed_counts() {
     let sandbox = Sandbox::new();
     sandbox.file("/var/lib/dpkg/status", STATUS);
-    let found = packages::installed(&sandbox.machine(), &["slurmctld", "slurmd", "nothing"]).unwrap();
+    let found = packages::installed(&sandbox.machine().host(), &["slurmctld", "slurmd", "nothing"]).unwrap();
     assert_eq!(found.keys().collect::<Vec<_>>(), ["slurmctld"]);
     assert_eq!(found["slurmctld"].version, "1:24.11.5-4+deb13u1");
     assert!(found["slurmctld"].held);
     assert!(sandbox.calls().is_empty(), "no process is needed to look");
     let journal = "Package: slurmd\nStatus: install ok installed\nVersion: 24.11.5-4\n";
     sandbox.file("/var/lib/dpkg/updates/0001", journal).file("/var/lib/dpkg/updates/tmp.i", "Package: slurmctld\n");
-    assert_eq!(packages::installed(&sandbox.machine(), &["slurmd"]).unwrap()["slurmd"].version, "24.11.5-4");
+    assert_eq!(packages::installed(&sandbox.machine().host(), &["slurmd"]).unwrap()["slurmd"].version, "24.11.5-4");
     let bare = Sandbox::new();
-    assert_eq!(packages::inventory(&bare.machine(), &SLURMD).unwrap().version, None, "a machine without dpkg");
+    assert_eq!(packages::inventory(&bare.machine().host(), &SLURMD).unwrap().version, None, "a machine without dpkg");
 }
 
 #[test]
 fn a_new_daemon_is_masked_before_and_disabled_after_its_installation() {
     let sandbox = archive(&TRIXIE);
     let mut begun = false;
-    assert!(packages::ensure_installed(&sandbox.machine(), &Source::Archive, &SLURMD, || begun = true).unwrap());
+    assert!(
+        packages::ensure_installed(&sandbox.machine().writer(), &Source::Archive, &SLURMD, || begun = true).unwrap()
+    );
     assert!(begun);
     let expected = [MASK, INSTALL, "systemctl disable slurmd.service", UNMASK];
     assert_eq!(verbs(&sandbox), expected);
@@ -133,7 +135,7 @@ fn a_part_that_the_archive_does_not_know_or_has_of_another_slurm_is_left_out() {
     assert_eq!(ensure(&sandbox, ""), Ok(true));
     assert_eq!(verbs(&sandbox)[1], "apt-get install slurmd slurm-client");
     assert_eq!(version(&sandbox).as_deref(), Some("24.11.5"));
-    assert!(packages::ensure_held(&sandbox.machine(), &SLURMD).unwrap());
+    assert!(packages::ensure_held(&sandbox.machine().writer(), &SLURMD).unwrap());
     assert_eq!(sandbox.calls().last().unwrap(), "apt-mark hold slurm-client slurmd");
     let mixed =
         [("slurmd", "25.11.2-1"), ("slurm-client", "25.11.2-1"), ("slurm-wlm-basic-plugins", "23.11.4-1.2ubuntu5")];
@@ -147,7 +149,7 @@ fn a_slurm_without_its_plugin_is_told_whatever_its_packages_are() {
     let sandbox = archive(&TRIXIE);
     ensure(&sandbox, "").unwrap();
     std::fs::remove_file(sandbox.path(PLUGIN)).unwrap();
-    let inventory = packages::inventory(&sandbox.machine(), &SLURMD).unwrap();
+    let inventory = packages::inventory(&sandbox.machine().host(), &SLURMD).unwrap();
     assert_eq!((inventory.version, inventory.unfit), (None, Some(Obstacle::Lacking { plugin: "auth_slurm.so" })));
     assert_eq!(ensure(&sandbox, ""), Err(Obstacle::Lacking { plugin: "auth_slurm.so" }));
     for place in ["/usr/lib/slurm/auth_slurm.so", "/usr/lib64/slurm/auth_slurm.so"] {
@@ -172,7 +174,7 @@ fn nothing_is_installed_of_a_slurm_that_is_too_old_and_a_newer_source_heals_it()
     // One that somebody else installed is replaced by what the new source has.
     let installed = "Package: slurmd\nStatus: hold ok installed\nVersion: 23.11.4-1.2ubuntu5\n\nPackage: slurm-client\nStatus: install ok installed\nVersion: 23.11.4-1.2ubuntu5\n";
     sandbox.file("/var/lib/dpkg/status", installed).file("/usr/lib/systemd/system/slurmd.service", "").file(PLUGIN, "");
-    let inventory = packages::inventory(&sandbox.machine(), &SLURMD).unwrap();
+    let inventory = packages::inventory(&sandbox.machine().host(), &SLURMD).unwrap();
     assert_eq!((inventory.version, inventory.unfit), (None, too_old.clone().err()));
     assert_eq!(ensure(&sandbox, ""), too_old);
     offers(&sandbox, &TRIXIE);
@@ -297,11 +299,11 @@ fn packages_are_held_once() {
     let sandbox = Sandbox::new();
     let status = "Package: slurmd\nStatus: hold ok installed\nVersion: 24.11.5-4\n\nPackage: slurm-client\nStatus: install ok installed\nVersion: 24.11.5-4\n";
     sandbox.file("/var/lib/dpkg/status", status).program("apt-mark", "");
-    assert!(!packages::inventory(&sandbox.machine(), &SLURMD).unwrap().held);
-    assert!(packages::ensure_held(&sandbox.machine(), &SLURMD).unwrap());
+    assert!(!packages::inventory(&sandbox.machine().host(), &SLURMD).unwrap().held);
+    assert!(packages::ensure_held(&sandbox.machine().writer(), &SLURMD).unwrap());
     sandbox.file("/var/lib/dpkg/status", &status.replace("install ok", "hold ok"));
-    assert!(packages::inventory(&sandbox.machine(), &SLURMD).unwrap().held);
-    assert!(!packages::ensure_held(&sandbox.machine(), &SLURMD).unwrap());
+    assert!(packages::inventory(&sandbox.machine().host(), &SLURMD).unwrap().held);
+    assert!(!packages::ensure_held(&sandbox.machine().writer(), &SLURMD).unwrap());
     assert_eq!(sandbox.calls(), ["apt-mark hold slurm-client"]);
 }
 
@@ -310,6 +312,6 @@ fn a_record_that_cannot_be_read_is_no_obstacle_but_an_error() {
     let sandbox = archive(&TRIXIE);
     std::fs::remove_file(sandbox.path("/var/lib/dpkg/status")).unwrap();
     std::fs::create_dir(sandbox.path("/var/lib/dpkg/status")).unwrap();
-    let error = packages::ensure_installed(&sandbox.machine(), &Source::Archive, &SLURMD, || {}).unwrap_err();
+    let error = packages::ensure_installed(&sandbox.machine().writer(), &Source::Archive, &SLURMD, || {}).unwrap_err();
     assert!(matches!(error, PackageError::File(_)) && Obstacle::try_from(error).is_err());
 }

@@ -23,7 +23,9 @@ fn answering(stdout: &str, stderr: &str, code: i32) -> Sandbox {
 #[test]
 fn a_node_that_takes_jobs_is_usable() {
     let sandbox = answering(include_str!("recorded/node-idle.json"), "", 0);
-    let NodeLookup::Present(node) = scontrol::node(&sandbox.machine(), &compute_0()) else { panic!("not found") };
+    let NodeLookup::Present(node) = scontrol::node(&sandbox.machine().host(), &compute_0()) else {
+        panic!("not found")
+    };
     assert!(node.is_usable() && node.has("dynamic_norm"));
     assert_eq!((node.state_text().as_str(), node.real_memory, node.cpus), ("IDLE+DYNAMIC_NORM", 900, 2));
     assert_eq!((node.hostname.as_str(), node.version.as_str()), ("ctl", "24.11.5"));
@@ -34,15 +36,17 @@ fn a_node_that_takes_jobs_is_usable() {
 #[test]
 fn clients_that_are_shut_out_are_told_from_a_controller_that_is_down() {
     let said = "scontrol: error: failed to connect to any sack sockets\nscontrol: error: create_external: failed to create token\n";
-    assert!(scontrol::is_shut_out(&answering("Slurmctld(primary) at ctl is DOWN\n", said, 1).machine()));
-    assert!(!scontrol::is_shut_out(&answering("Slurmctld(primary) at ctl is DOWN\n", "", 1).machine()));
-    assert!(!scontrol::is_shut_out(&answering("Slurmctld(primary) at ctl is UP\n", "", 0).machine()));
+    assert!(scontrol::is_shut_out(&answering("Slurmctld(primary) at ctl is DOWN\n", said, 1).machine().host()));
+    assert!(!scontrol::is_shut_out(&answering("Slurmctld(primary) at ctl is DOWN\n", "", 1).machine().host()));
+    assert!(!scontrol::is_shut_out(&answering("Slurmctld(primary) at ctl is UP\n", "", 0).machine().host()));
 }
 
 #[test]
 fn a_drained_node_says_why() {
     let sandbox = answering(include_str!("recorded/node-drained.json"), "", 0);
-    let NodeLookup::Present(node) = scontrol::node(&sandbox.machine(), &compute_0()) else { panic!("not found") };
+    let NodeLookup::Present(node) = scontrol::node(&sandbox.machine().host(), &compute_0()) else {
+        panic!("not found")
+    };
     assert!(!node.is_usable() && node.has("DRAIN"));
     assert_eq!(node.reason, "charm: a b");
 }
@@ -50,9 +54,9 @@ fn a_drained_node_says_why() {
 #[test]
 fn only_an_answer_makes_a_node_absent() {
     let absent = answering(include_str!("recorded/node-absent.json"), "", 0);
-    assert_eq!(scontrol::node(&absent.machine(), &compute_0()), NodeLookup::Absent);
+    assert_eq!(scontrol::node(&absent.machine().host(), &compute_0()), NodeLookup::Absent);
     let plain = answering("Node compute-0 not found\n", "", 1);
-    assert_eq!(scontrol::node(&plain.machine(), &compute_0()), NodeLookup::Absent);
+    assert_eq!(scontrol::node(&plain.machine().host(), &compute_0()), NodeLookup::Absent);
     for (stdout, stderr, code) in [
         ("", CONNECT_FAILURE, 1),
         ("", "slurm_load_node error: Socket timed out on send/recv operation\n", 1),
@@ -63,28 +67,28 @@ fn only_an_answer_makes_a_node_absent() {
         ("{\"nodes\": [{}]}", "", 0),
     ] {
         let sandbox = answering(stdout, stderr, code);
-        let found = scontrol::node(&sandbox.machine(), &compute_0());
+        let found = scontrol::node(&sandbox.machine().host(), &compute_0());
         assert!(matches!(found, NodeLookup::Unreachable { .. }), "{stderr:?}: {found:?}");
     }
     let sandbox = Sandbox::new();
     let nothing = slurm_ops::Machine::at(sandbox.path("/")).with_search_path(sandbox.path("/nowhere"));
     assert!(
-        matches!(scontrol::node(&nothing, &compute_0()), NodeLookup::Unreachable { why } if why.contains("No such file"))
+        matches!(scontrol::node(&nothing.host(), &compute_0()), NodeLookup::Unreachable { why } if why.contains("No such file"))
     );
 }
 
 #[test]
 fn ping_is_read_whatever_the_exit_status() {
     let up = answering(include_str!("recorded/ping-up.json"), "", 0);
-    let pings = scontrol::ping(&up.machine()).unwrap();
+    let pings = scontrol::ping(&up.machine().host()).unwrap();
     assert_eq!((pings[0].hostname.as_str(), pings[0].mode.as_str(), pings[0].responding), ("ctl", "primary", true));
     for code in [0, 1] {
         let down = answering(include_str!("recorded/ping-down.json"), "", code);
-        assert!(!scontrol::ping(&down.machine()).unwrap()[0].responding);
+        assert!(!scontrol::ping(&down.machine().host()).unwrap()[0].responding);
     }
     let broken = answering("", "scontrol: fatal: Could not establish a configuration source\n", 1);
     assert!(
-        matches!(scontrol::ping(&broken.machine()), Err(ScontrolError::Unreachable { why }) if why.contains("source"))
+        matches!(scontrol::ping(&broken.machine().host()), Err(ScontrolError::Unreachable { why }) if why.contains("source"))
     );
 }
 
@@ -92,7 +96,7 @@ fn ping_is_read_whatever_the_exit_status() {
 fn a_reason_is_one_argument_on_one_line() {
     let sandbox = Sandbox::new();
     sandbox.program("scontrol", "for word in \"$@\"; do echo \"<$word>\" >> $ROOT/words; done");
-    scontrol::drain_node(&sandbox.machine(), &compute_0(), "two words\nState=RESUME").unwrap();
+    scontrol::drain_node(&sandbox.machine().writer(), &compute_0(), "two words\nState=RESUME").unwrap();
     assert_eq!(
         sandbox.read("words"),
         "<update>\n<nodename=compute-0>\n<state=drain>\n<reason=two words State=RESUME>\n"
@@ -102,11 +106,11 @@ fn a_reason_is_one_argument_on_one_line() {
 #[test]
 fn resuming_an_open_node_is_fine() {
     let open = answering("", "slurm_update error: Invalid node state specified\n", 1);
-    assert_eq!(scontrol::resume_node(&open.machine(), &compute_0()), Ok(false));
+    assert_eq!(scontrol::resume_node(&open.machine().writer(), &compute_0()), Ok(false));
     let drained = answering("", "", 0);
-    assert_eq!(scontrol::resume_node(&drained.machine(), &compute_0()), Ok(true));
+    assert_eq!(scontrol::resume_node(&drained.machine().writer(), &compute_0()), Ok(true));
     let refused = answering("", "slurm_update error: Access/permission denied\n", 1);
-    let error = scontrol::resume_node(&refused.machine(), &compute_0()).unwrap_err();
+    let error = scontrol::resume_node(&refused.machine().writer(), &compute_0()).unwrap_err();
     let expected =
         "`scontrol update nodename=compute-0 state=resume` was refused: slurm_update error: Access/permission denied";
     assert_eq!(error.to_string(), expected);
@@ -116,9 +120,9 @@ fn resuming_an_open_node_is_fine() {
 fn several_nodes_are_changed_with_one_command() {
     let several: HostList = "compute-[0-1],gpu-7".parse().unwrap();
     let sandbox = answering("", "", 0);
-    scontrol::drain_nodes(&sandbox.machine(), &several, "disk").unwrap();
-    scontrol::down_nodes(&sandbox.machine(), &several, "").unwrap();
-    assert_eq!(scontrol::resume_nodes(&sandbox.machine(), &several), Ok(true));
+    scontrol::drain_nodes(&sandbox.machine().writer(), &several, "disk").unwrap();
+    scontrol::down_nodes(&sandbox.machine().writer(), &several, "").unwrap();
+    assert_eq!(scontrol::resume_nodes(&sandbox.machine().writer(), &several), Ok(true));
     let expected = [
         "scontrol update nodename=compute-[0-1],gpu-7 state=drain reason=disk",
         "scontrol update nodename=compute-[0-1],gpu-7 state=down reason=unspecified",
@@ -142,7 +146,7 @@ fn refusals_are_told_apart() {
         ("slurm_update error: Something else\n", Some(Refusal::Other)),
         ("slurm_update error: Unable to contact slurm controller (connect failure)\n", None),
     ] {
-        let error = scontrol::drain_node(&answering("", stderr, 1).machine(), &compute_0(), "r").unwrap_err();
+        let error = scontrol::drain_node(&answering("", stderr, 1).machine().writer(), &compute_0(), "r").unwrap_err();
         assert_eq!(error.refusal(), expected, "{stderr}");
     }
 }
@@ -153,57 +157,61 @@ fn a_slurm_that_lost_the_pinned_dialect_is_asked_in_its_own() {
     sandbox.file("/node.json", include_str!("recorded/node-idle.json"));
     let script = "case \"$*\" in *--json) cat $ROOT/node.json ;; *) echo 'scontrol: error: load_plugins: unable to find plugin: data_parser/v0.0.42' >&2; exit 1 ;; esac";
     sandbox.program("scontrol", script);
-    assert!(matches!(scontrol::node(&sandbox.machine(), &compute_0()), NodeLookup::Present(_)));
+    assert!(matches!(scontrol::node(&sandbox.machine().host(), &compute_0()), NodeLookup::Present(_)));
     assert_eq!(sandbox.calls(), ["scontrol show node compute-0 --json=v0.0.42", "scontrol show node compute-0 --json"]);
     let newer = r#"{"pings":[{"hostname":"d1","responding":true,"latency":2701,"primary":true,"status":"No error"},
         {"hostname":"d2","responding":false,"latency":0,"primary":false,"status":"x"}]}"#;
-    let pings = scontrol::ping(&answering(newer, "", 0).machine()).unwrap();
+    let pings = scontrol::ping(&answering(newer, "", 0).machine().host()).unwrap();
     assert_eq!(pings.iter().map(|ping| ping.mode.as_str()).collect::<Vec<_>>(), ["primary", "backup"]);
 }
 
 #[test]
 fn deleting_what_is_not_there_is_done_and_what_is_busy_is_refused() {
     let gone = answering("", "delete_node nodename=compute-0: Invalid node name specified\n", 1);
-    assert_eq!(scontrol::delete_node(&gone.machine(), &compute_0()), Ok(()));
+    assert_eq!(scontrol::delete_node(&gone.machine().writer(), &compute_0()), Ok(()));
     let busy = answering(
         "",
         "scontrol: error: failed to delete nodes compute-0\ndelete_node nodename=compute-0: Requested nodes are busy\n",
         1,
     );
-    assert!(matches!(scontrol::delete_node(&busy.machine(), &compute_0()), Err(ScontrolError::Refused { .. })));
+    assert!(matches!(
+        scontrol::delete_node(&busy.machine().writer(), &compute_0()),
+        Err(ScontrolError::Refused { .. })
+    ));
     let silent =
         answering("", "delete_node nodename=compute-0: Unable to contact slurm controller (connect failure)\n", 1);
-    assert!(matches!(scontrol::delete_node(&silent.machine(), &compute_0()), Err(ScontrolError::Unreachable { .. })));
+    assert!(matches!(
+        scontrol::delete_node(&silent.machine().writer(), &compute_0()),
+        Err(ScontrolError::Unreachable { .. })
+    ));
 }
 
 #[test]
 fn a_candidate_is_read_by_slurms_own_parser() {
     const CANDIDATE: &str = "/etc/slurm/candidate.conf";
     let check = |sandbox: &Sandbox| {
-        scontrol::check(&sandbox.file(CANDIDATE, "ClusterName=lab\n").machine(), &sandbox.path(CANDIDATE))
+        let machine = sandbox.file("/etc/slurm/slurm.conf", "").machine();
+        scontrol::check(&machine.writer(), CANDIDATE, "ClusterName=lab\n").unwrap()
     };
     let sandbox = Sandbox::new();
-    sandbox.program("scontrol", "echo \"$SLURM_CONF\" > $ROOT/conf; echo slurm-wlm 24.11.5");
+    sandbox.program("scontrol", "(echo \"$SLURM_CONF\"; cat \"$SLURM_CONF\") > $ROOT/conf; echo slurm-wlm 24.11.5");
     assert_eq!(check(&sandbox), Candidate::Readable);
-    assert_eq!(sandbox.read("conf").trim_end(), sandbox.path(CANDIDATE).to_str().unwrap());
+    assert_eq!(sandbox.read("conf"), format!("{}\nClusterName=lab\n", sandbox.path(CANDIDATE).display()));
+    assert!(!sandbox.path(CANDIDATE).exists(), "it is gone afterwards");
     assert_eq!(sandbox.calls(), ["scontrol version"]);
     let stderr = "scontrol: error: _parse_next_key: Parsing error at unrecognized key: BogusKey\nscontrol: fatal: Unable to process configuration file\n";
     let expected =
         Candidate::Refused { reason: "_parse_next_key: Parsing error at unrecognized key: BogusKey".to_owned() };
     assert_eq!(check(&answering("", stderr, 1)), expected);
     assert!(matches!(check(&answering("", "scontrol: fatal: something else\n", 1)), Candidate::Unknown { .. }));
-    assert!(matches!(
-        scontrol::check(&sandbox.machine(), &sandbox.path("/etc/slurm/none.conf")),
-        Candidate::Unknown { .. }
-    ));
 }
 
 #[test]
 fn a_candidate_is_read_and_nodes_are_asked_for_by_one_process() {
     const CANDIDATE: &str = "/etc/slurm/candidate.conf";
     let ask = |sandbox: &Sandbox| {
-        let path = sandbox.file(CANDIDATE, "ClusterName=lab\n").path(CANDIDATE);
-        let found = scontrol::check_and_ask(&sandbox.machine(), &path);
+        let machine = sandbox.file("/etc/slurm/slurm.conf", "").machine();
+        let found = scontrol::check_and_ask(&machine.writer(), CANDIDATE, "ClusterName=lab\n").unwrap();
         (found.0, found.1, sandbox.calls())
     };
     let sandbox = Sandbox::new();
@@ -211,7 +219,7 @@ fn a_candidate_is_read_and_nodes_are_asked_for_by_one_process() {
         .program("scontrol", "echo \"$SLURM_CONF\" > $ROOT/conf; echo NodeName=compute-0 TmpDisk=0 Weight=7 Owner=N/A");
     let (candidate, nodes, calls) = ask(&sandbox);
     assert_eq!(candidate, Candidate::Readable);
-    assert_eq!(nodes, Some(scontrol::node_settings(&sandbox.machine()).unwrap()));
+    assert_eq!(nodes, Some(scontrol::node_settings(&sandbox.machine().host()).unwrap()));
     assert_eq!(calls, ["scontrol --oneliner show node"]);
     let stderr = "scontrol: error: _parse_next_key: Parsing error at unrecognized key: BogusKey\nscontrol: fatal: Unable to process configuration file\n";
     let (candidate, nodes, _) = ask(&answering("", stderr, 1));
@@ -243,21 +251,21 @@ fn a_candidate_is_read_and_nodes_are_asked_for_by_one_process() {
 
 #[test]
 fn a_reconfigure_is_accepted_refused_or_not_known() {
-    assert_eq!(scontrol::reconfigure(&answering("", "", 0).machine(), STATE), Reconfigure::Accepted);
+    assert_eq!(scontrol::reconfigure(&answering("", "", 0).machine().writer(), STATE), Reconfigure::Accepted);
     let bad_value = answering(
         "",
         "scontrol: error: Bad value \"zzz\" for MaxTime\nscontrol: fatal: Unable to process configuration file\n",
         1,
     );
     let expected = Reconfigure::Refused { reason: "Bad value \"zzz\" for MaxTime".to_owned() };
-    assert_eq!(scontrol::reconfigure(&bad_value.machine(), STATE), expected);
+    assert_eq!(scontrol::reconfigure(&bad_value.machine().writer(), STATE), expected);
     for stderr in [
         "slurm_reconfigure error: Unable to contact slurm controller (connect failure)\n",
         "slurm_reconfigure error: Socket timed out on send/recv operation\n",
         "slurm_reconfigure error: Slurm backup controller in standby mode\n",
         "slurm_reconfigure error: Protocol authentication error\n",
     ] {
-        let outcome = scontrol::reconfigure(&answering("", stderr, 1).machine(), STATE);
+        let outcome = scontrol::reconfigure(&answering("", stderr, 1).machine().writer(), STATE);
         assert_eq!(outcome, Reconfigure::Unknown { why: stderr.trim_end().to_owned() });
     }
 }
@@ -269,7 +277,7 @@ fn a_client_that_gave_up_is_not_the_last_word() {
         let sandbox = answering("", "slurm_reconfigure error: Socket timed out on send/recv operation\n", 1);
         // Not over at the first look, and over at the second.
         sandbox.program("journalctl", &format!("{asked}; test -e $ROOT/seen && echo '{end}'; touch $ROOT/seen"));
-        scontrol::reconfigure(&sandbox.machine(), STATE)
+        scontrol::reconfigure(&sandbox.machine().writer(), STATE)
     };
     assert_eq!(late("slurmctld: Relinquishing control to new slurmctld process"), Reconfigure::Accepted);
     let reason = "fatal: something wrong with topology.conf".to_owned();
@@ -281,7 +289,7 @@ fn a_client_that_broke_refuses_nothing() {
     for script in ["kill -9 $$", "echo 'scontrol: symbol lookup error: undefined symbol' >&2; exit 127", "exit 1"] {
         let sandbox = Sandbox::new();
         sandbox.program("scontrol", script);
-        let outcome = scontrol::reconfigure(&sandbox.machine(), STATE);
+        let outcome = scontrol::reconfigure(&sandbox.machine().writer(), STATE);
         assert!(matches!(outcome, Reconfigure::Unknown { .. }), "{script}: {outcome:?}");
     }
 }
@@ -289,7 +297,7 @@ fn a_client_that_broke_refuses_nothing() {
 #[test]
 fn slurmctld_is_left_alone_while_its_store_cannot_be_written() {
     let sandbox = answering("", "", 0);
-    let outcome = scontrol::reconfigure(&sandbox.machine(), "/etc/passwd");
+    let outcome = scontrol::reconfigure(&sandbox.machine().writer(), "/etc/passwd");
     assert_eq!(outcome, Reconfigure::Unknown { why: "/etc/passwd cannot be written by slurm".to_owned() });
     assert!(!sandbox.calls().iter().any(|call| call.starts_with("scontrol")));
 }
@@ -313,7 +321,7 @@ fn the_reason_of_a_refused_reconfigure_comes_from_the_journal() {
     ] {
         let sandbox = answering("", "slurm_reconfigure error: Unspecified error\n", 1);
         sandbox.answer("journalctl", journal, "", 0);
-        let outcome = scontrol::reconfigure(&sandbox.machine(), STATE);
+        let outcome = scontrol::reconfigure(&sandbox.machine().writer(), STATE);
         assert_eq!(outcome, Reconfigure::Refused { reason: expected.to_owned() });
         assert!(
             sandbox.calls()[1]
@@ -333,7 +341,7 @@ fn a_journal_that_lags_behind_is_read_again() {
     // One more line each time.
     sandbox.program("journalctl", "echo >> $ROOT/seen; head -n $(wc -l < $ROOT/seen) $ROOT/journal");
     let reason = "Couldn't find the specified plugin name for sched/nosuch / fatal: failed to initialize sched plugin";
-    let outcome = scontrol::reconfigure(&sandbox.machine(), STATE);
+    let outcome = scontrol::reconfigure(&sandbox.machine().writer(), STATE);
     assert_eq!(outcome, Reconfigure::Refused { reason: reason.to_owned() });
 }
 
@@ -342,11 +350,11 @@ fn versions_of_daemon_and_controller_are_compared() {
     let recorded = "Configuration data as of 2026-11-16T12:08:46\nSLURM_CONF              = /etc/slurm/slurm.conf\nSLURM_VERSION           = 24.11.5\nSrunEpilog              = (null)\n";
     let sandbox = answering(recorded, "", 0);
     sandbox.answer("slurmd", "slurm-wlm 26.05.5\n", "", 0);
-    let controller = scontrol::controller_version(&sandbox.machine()).unwrap();
-    let daemon = slurm_ops::slurmd::version(&sandbox.machine()).unwrap();
+    let controller = scontrol::controller_version(&sandbox.machine().host()).unwrap();
+    let daemon = slurm_ops::slurmd::version(&sandbox.machine().host()).unwrap();
     assert!(daemon.is_too_new_for(controller) && !controller.is_too_new_for(daemon));
     for (stdout, stderr, code) in [("", CONNECT_FAILURE, 1), ("", "", 0), ("SLURM_VERSION = new\n", "", 0)] {
-        let asked = scontrol::controller_version(&answering(stdout, stderr, code).machine());
+        let asked = scontrol::controller_version(&answering(stdout, stderr, code).machine().host());
         assert!(matches!(asked, Err(ScontrolError::Unreachable { .. })), "{asked:?}");
     }
 }
@@ -358,10 +366,10 @@ fn a_node_and_a_partition_are_judged_without_a_cluster_and_leave_nothing() {
     let machine = sandbox.machine();
     let seen = || std::fs::read_to_string(sandbox.path("seen")).unwrap();
     let node = Node::from_config("CPUs=2 NewKey=1").unwrap();
-    assert_eq!(scontrol::judge_node(&machine, &node).unwrap(), Candidate::Readable);
+    assert_eq!(scontrol::judge_node(&machine.writer(), &node).unwrap(), Candidate::Readable);
     assert!(seen().ends_with("\nNodeName=candidate CPUs=2 newkey=1\n"), "{}", seen());
     let partition = Partition::from_config("compute", "MaxTime=60").unwrap();
-    assert_eq!(scontrol::judge_partition(&machine, &partition).unwrap(), Candidate::Readable);
+    assert_eq!(scontrol::judge_partition(&machine.writer(), &partition).unwrap(), Candidate::Readable);
     assert!(seen().ends_with("\nPartitionName=compute Nodes=compute MaxTime=60\n"), "{}", seen());
     assert_eq!(std::fs::read_dir(sandbox.path("run")).unwrap().count(), 1, "nothing is left");
 }
@@ -375,18 +383,21 @@ fn a_verdict_names_the_key_and_not_the_place_of_the_candidate() {
     sandbox.file("/run/keep", "");
     let partition = Partition::from_config("compute", "MaxTim=60").unwrap();
     let reason = "Parsing error at unrecognized key: MaxTim".to_owned();
-    assert_eq!(scontrol::judge_partition(&sandbox.machine(), &partition).unwrap(), Candidate::Refused { reason });
+    assert_eq!(
+        scontrol::judge_partition(&sandbox.machine().writer(), &partition).unwrap(),
+        Candidate::Refused { reason }
+    );
 }
 
 #[test]
 fn single_settings_of_a_node_are_changed_in_place() {
     let sandbox = answering("", "", 0);
     let machine = sandbox.machine();
-    scontrol::set_node_weight(&machine, &compute_0(), 7).unwrap();
-    scontrol::set_node_features(&machine, &compute_0(), &["compute", "fast"]).unwrap();
-    scontrol::set_node_comment(&machine, &compute_0(), "a\nb").unwrap();
-    scontrol::set_node_reason(&machine, &compute_0(), "disk").unwrap();
-    scontrol::fail_node(&machine, &compute_0(), "disk").unwrap();
+    scontrol::set_node_weight(&machine.writer(), &compute_0(), 7).unwrap();
+    scontrol::set_node_features(&machine.writer(), &compute_0(), &["compute", "fast"]).unwrap();
+    scontrol::set_node_comment(&machine.writer(), &compute_0(), "a\nb").unwrap();
+    scontrol::set_node_reason(&machine.writer(), &compute_0(), "disk").unwrap();
+    scontrol::fail_node(&machine.writer(), &compute_0(), "disk").unwrap();
     let expected = [
         "scontrol update nodename=compute-0 weight=7",
         "scontrol update nodename=compute-0 availablefeatures=compute,fast activefeatures=compute,fast",

@@ -9,7 +9,7 @@ use slurm_ops::{Machine, files};
 use std::collections::BTreeSet;
 
 pub(super) fn show(ctx: &Context, tools: &Tools, machine: &Machine) -> Result<ActionResults, ActionFailure> {
-    let read = |path| files::read_text(machine, path).map_err(ActionFailure::broken);
+    let read = |path| files::read_text(&machine.host(), path).map_err(ActionFailure::broken);
     let [slurm, cgroup, gres] = Files::PATHS.map(read);
     let Some(slurm) = slurm? else {
         let others = super::controllers(ctx, tools)?;

@@ -30,7 +30,7 @@ pub(super) fn explain(
                 return Err(ActionFailure::refused(format!("parameter `node`: `{}`: {expected}", shown(name))));
             };
             daemon()?;
-            match scontrol::node(machine, &name) {
+            match scontrol::node(&machine.host(), &name) {
                 NodeLookup::Present(record) => Ok(node(&record, own, machine)),
                 NodeLookup::Absent => Err(ActionFailure::refused(format!(
                     "Slurm knows no node {name}: its slurmd has not registered, see `juju status` of its unit{}",
@@ -41,7 +41,7 @@ pub(super) fn explain(
         }
         ("", id) => {
             daemon()?;
-            let jobs = scontrol::jobs(machine).map_err(|error| told(error, str::to_owned))?;
+            let jobs = scontrol::jobs(&machine.host()).map_err(|error| told(error, str::to_owned))?;
             match jobs.iter().find(|job| job.id == id) {
                 Some(found) => Ok(job(found, own)),
                 None => Err(ActionFailure::refused(format!(
@@ -59,7 +59,7 @@ fn answer(subject: String, state: String, why: String, advice: String) -> Action
 
 /// Says what slurmctld has heard of late that may be the cause, where Slurm's own words would hide it.
 fn hint(machine: &Machine) -> String {
-    match journal::cause(machine, names::SERVICE) {
+    match journal::cause(&machine.host(), names::SERVICE) {
         None => String::new(),
         Some(Cause::Authentication) => {
             "; slurmctld refuses somebody's messages: keys or clocks of the machines differ".to_owned()

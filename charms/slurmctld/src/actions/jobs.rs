@@ -31,7 +31,7 @@ pub(super) fn destroy(
         (true, _) => "no jobs",
         (false, true) => "dry run",
         (false, false) => {
-            scontrol::cancel_jobs(machine, &found).map_err(|error| told(error, str::to_owned))?;
+            scontrol::cancel_jobs(&machine.writer(), &found).map_err(|error| told(error, str::to_owned))?;
             gone(machine, &wanted, &found)?;
             "cancelled"
         }
@@ -52,7 +52,7 @@ fn handles(jobs: &[JobRecord]) -> String {
 
 /// Returns the jobs that have something on one of the nodes, those that are just ending included.
 fn on(machine: &Machine, nodes: &HostList) -> Result<Vec<JobRecord>, ActionFailure> {
-    let jobs = scontrol::jobs(machine).map_err(|error| told(error, str::to_owned))?;
+    let jobs = scontrol::jobs(&machine.host()).map_err(|error| told(error, str::to_owned))?;
     let touches = |job: &JobRecord| match job.nodes.parse::<HostList>() {
         Ok(used) => used.expand().any(|node| nodes.contains(&node)),
         // An empty list is that of a job that waits.

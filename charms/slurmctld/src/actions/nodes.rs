@@ -24,7 +24,7 @@ pub(super) fn resume(
     daemon()?;
     all_known(machine, &nodes, refused)?;
     // A node that is in service already is what was wanted.
-    scontrol::resume_nodes(machine, &nodes).map_err(|error| told(error, refused))?;
+    scontrol::resume_nodes(&machine.writer(), &nodes).map_err(|error| told(error, refused))?;
     Ok(ActionResults::default().with("status", "resuming").with("nodes", nodes.to_string()))
 }
 
@@ -47,7 +47,7 @@ pub(super) fn drain(
     let refused = |why: &str| format!("Error draining {nodes}: {why}");
     daemon()?;
     all_known(machine, &nodes, refused)?;
-    scontrol::drain_nodes(machine, &nodes, reason).map_err(|error| told(error, refused))?;
+    scontrol::drain_nodes(&machine.writer(), &nodes, reason).map_err(|error| told(error, refused))?;
     Ok(ActionResults::default().with("status", "draining").with("nodes", nodes.to_string()))
 }
 
@@ -82,7 +82,7 @@ pub(super) fn set_state(
         ))?;
     }
     let why = state.wants_reason().then_some(if why.is_empty() { "n/a" } else { why });
-    scontrol::set_nodes_state(machine, &nodes, state, why).map_err(|error| told(error, refused))?;
+    scontrol::set_nodes_state(&machine.writer(), &nodes, state, why).map_err(|error| told(error, refused))?;
     Ok(ActionResults::default().with("state", state.as_str()).with("nodes", nodes.to_string()))
 }
 
@@ -126,7 +126,7 @@ pub(super) fn show(
 
 /// Returns the records of nodes, all or those of a list. One that Slurm does not know is refused by name.
 pub(super) fn select(machine: &Machine, wanted: Option<&HostList>) -> Result<Vec<NodeRecord>, ActionFailure> {
-    let mut records = scontrol::nodes(machine).map_err(|error| told(error, str::to_owned))?;
+    let mut records = scontrol::nodes(&machine.host()).map_err(|error| told(error, str::to_owned))?;
     records.sort_by(|one, other| one.name.cmp(&other.name));
     let Some(wanted) = wanted else { return Ok(records) };
     if let Some(stranger) = stranger(&records, wanted) {
@@ -138,7 +138,7 @@ pub(super) fn select(machine: &Machine, wanted: Option<&HostList>) -> Result<Vec
 
 /// Refuses a list that has a node which Slurm does not know, before anything is done: Slurm would change the others and then fail.
 fn all_known(machine: &Machine, wanted: &HostList, said: impl Fn(&str) -> String + Copy) -> Result<(), ActionFailure> {
-    let records = scontrol::nodes(machine).map_err(|error| told(error, said))?;
+    let records = scontrol::nodes(&machine.host()).map_err(|error| told(error, said))?;
     stranger(&records, wanted).map_or(Ok(()), |stranger| Err(ActionFailure::refused(said(&stranger))))
 }
 

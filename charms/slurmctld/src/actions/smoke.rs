@@ -43,7 +43,7 @@ pub(super) fn test(
     if records.is_empty() {
         return Err(ActionFailure::refused("there is no node"));
     }
-    let partitions = scontrol::partitions(machine).map_err(|error| told(error, str::to_owned))?;
+    let partitions = scontrol::partitions(&machine.host()).map_err(|error| told(error, str::to_owned))?;
     let outcomes = outcomes(machine, &records, &partitions, Duration::from_secs(request.timeout));
     let count = |word: &str| outcomes.iter().filter(|(_, outcome)| outcome.starts_with(word)).count();
     let (passed, failed, skipped) = (count("passed"), count("failed"), count("skipped"));
@@ -111,10 +111,10 @@ fn outcome(machine: &Machine, record: &NodeRecord, partitions: &[PartitionRecord
         Ok(partition) => partition,
         Err(closed) => return format!("skipped, {closed}"),
     };
-    match scontrol::smoke(machine, &node, &partition, patience) {
+    match scontrol::smoke(&machine.writer(), &node, &partition, patience) {
         Smoke::Passed { said } => format!("passed on {said}"),
         Smoke::Failed { why } => format!("failed: {why}"),
-        Smoke::Busy { why } => match scontrol::node(machine, &node) {
+        Smoke::Busy { why } => match scontrol::node(&machine.host(), &node) {
             NodeLookup::Present(now) if !now.is_usable() => format!("skipped, it is {}", now.state_text()),
             // Other jobs have the node, or will have; that says nothing about it.
             NodeLookup::Present(now) if TAKEN.iter().any(|state| now.has(state)) => {

@@ -23,7 +23,7 @@ pub(super) enum Noted {
 
 /// Notes what slurmctld has in memory. The note of a hook that died counts more: what it saw may be gone by now.
 pub(super) fn note(machine: &Machine, memory: &mut Memory) -> Result<Noted, Error> {
-    let earlier = files::read_text(machine, names::BY_HAND)?;
+    let earlier = files::read_text(&machine.host(), names::BY_HAND)?;
     if let Some(settings) = earlier.and_then(|text| serde_json::from_str(&text).ok()) {
         return Ok(Noted::Settings(settings));
     }
@@ -37,14 +37,14 @@ pub(super) fn note(machine: &Machine, memory: &mut Memory) -> Result<Noted, Erro
         }
     };
     let text = serde_json::to_vec(&settings).expect("invariant: texts and numbers have a JSON form");
-    files::replace(machine, names::BY_HAND, &text, &Access::slurm(0o644))?;
+    files::replace(&machine.writer(), names::BY_HAND, &text, &Access::slurm(0o644))?;
     Ok(Noted::Settings(settings))
 }
 
 /// Returns what slurmctld told this dispatch a moment ago, and asks it for the rest.
 fn settings(machine: &Machine, memory: &mut Memory) -> Result<Settings, ScontrolError> {
-    let partitions = memory.partitions.take().map_or_else(|| scontrol::partition_settings(machine), Ok)?;
-    let nodes = memory.nodes.take().map_or_else(|| scontrol::node_settings(machine), Ok)?;
+    let partitions = memory.partitions.take().map_or_else(|| scontrol::partition_settings(&machine.host()), Ok)?;
+    let nodes = memory.nodes.take().map_or_else(|| scontrol::node_settings(&machine.host()), Ok)?;
     Ok(Settings { nodes, partitions })
 }
 
@@ -52,7 +52,7 @@ fn settings(machine: &Machine, memory: &mut Memory) -> Result<Settings, Scontrol
 /// them. One that somebody took out of slurm.conf may go when it has no jobs; one that was made with scontrol stays.
 pub(super) fn is_safe(machine: &Machine, memory: &mut Memory, new: Option<&str>) -> Result<bool, Error> {
     // Kept for whoever notes what was set by hand. If nobody can be asked, that is found out there.
-    memory.partitions = memory.partitions.take().or_else(|| scontrol::partition_settings(machine).ok());
+    memory.partitions = memory.partitions.take().or_else(|| scontrol::partition_settings(&machine.host()).ok());
     if let Some(known) = &memory.partitions {
         memory.tried.at_risk = at_risk(machine, known, new.unwrap_or_default())?;
     }
@@ -65,11 +65,12 @@ fn at_risk(machine: &Machine, known: &PartitionSettings, new: &str) -> Result<BT
         return Ok(BTreeSet::new());
     }
     missing = known.missing_in(&with_included(machine, new)?);
-    let accepted = files::read_text(machine, format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?.unwrap_or_default();
+    let accepted =
+        files::read_text(&machine.host(), format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?.unwrap_or_default();
     let by_scontrol = known.missing_in(&with_included(machine, &accepted)?);
     let stays = |name: &String| match name.parse::<PartitionName>() {
         Ok(own) if !by_scontrol.contains(name) => {
-            !scontrol::jobs_in_partition(machine, &own).is_ok_and(|jobs| jobs.is_empty())
+            !scontrol::jobs_in_partition(&machine.host(), &own).is_ok_and(|jobs| jobs.is_empty())
         }
         _ => true,
     };
@@ -85,7 +86,7 @@ fn with_included(machine: &Machine, conf: &str) -> Result<String, Error> {
             && let Some(path) = words.next()
         {
             let path = Path::new(names::CONFIGURATION_DIRECTORY).join(path);
-            whole += &format!("\n{}", files::read_text(machine, path)?.unwrap_or_default());
+            whole += &format!("\n{}", files::read_text(&machine.host(), path)?.unwrap_or_default());
         }
     }
     Ok(whole)
@@ -93,6 +94,6 @@ fn with_included(machine: &Machine, conf: &str) -> Result<String, Error> {
 
 /// Forgets the note: all of it is back in place, or nothing was taken away.
 pub(super) fn forget(machine: &Machine) -> Result<(), Error> {
-    files::remove(machine, names::BY_HAND)?;
+    files::remove(&machine.writer(), names::BY_HAND)?;
     Ok(())
 }

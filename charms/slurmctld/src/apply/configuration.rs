@@ -25,17 +25,14 @@ pub(super) fn offer(
     if memory.answers() && !by_hand::is_safe(machine, memory, Some(text))? {
         return Ok(());
     }
-    files::replace(machine, names::CANDIDATE_CONF, text.as_bytes(), &Access::slurm(0o644))?;
-    let candidate = machine.path(names::CANDIDATE_CONF);
     let verdict = match memory.answers() {
         true => {
-            let (verdict, nodes) = scontrol::check_and_ask(machine, &candidate);
+            let (verdict, nodes) = scontrol::check_and_ask(&machine.writer(), names::CANDIDATE_CONF, text)?;
             memory.nodes = nodes;
             verdict
         }
-        false => scontrol::check(machine, &candidate),
+        false => scontrol::check(&machine.writer(), names::CANDIDATE_CONF, text)?,
     };
-    files::remove(machine, names::CANDIDATE_CONF)?;
     let verdict = match verdict {
         Candidate::Readable | Candidate::Unknown { .. } => harm(machine, text)?,
         refused @ Candidate::Refused { .. } => refused,
@@ -55,9 +52,9 @@ pub(super) fn offer(
 /// Says whether what runs now would suffer from a slurm.conf that slurmctld would take. The first file is compared with itself without
 /// the operator's parameters: what the charm chose has to do.
 fn harm(machine: &Machine, new: &str) -> Result<Candidate, Error> {
-    let accepted = files::read_text(machine, format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?;
+    let accepted = files::read_text(&machine.host(), format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?;
     let old = accepted.or_else(|| Overlaid::parse(new).ok().map(|read| read.below.render()));
-    Ok(scontrol::harm(machine, old.as_deref().unwrap_or_default(), new))
+    Ok(scontrol::harm(&machine.host(), old.as_deref().unwrap_or_default(), new))
 }
 
 /// Where the candidate was is of no interest; the words around it name key and value.
@@ -95,13 +92,13 @@ pub(super) fn reconfigure(
     let mut live = Files::default();
     let texts = [&mut live.slurm, &mut live.cgroup, &mut live.gres];
     for (path, text) in Files::PATHS.into_iter().zip(texts) {
-        *text = files::read_text(machine, path)?;
+        *text = files::read_text(&machine.host(), path)?;
     }
     if !by_hand::is_safe(machine, memory, live.slurm.as_deref())? {
         return Ok(());
     }
     // A note of a reconfigure that was not made would outweigh what is set later.
-    if let Err(why) = scontrol::can_reconfigure(machine, names::STATE_DIRECTORY) {
+    if let Err(why) = scontrol::can_reconfigure(&machine.host(), names::STATE_DIRECTORY) {
         memory.tried.reconfigure = Some(why);
         return Ok(());
     }
@@ -125,10 +122,10 @@ pub(super) fn reconfigure(
             return Ok(());
         }
     };
-    match scontrol::reconfigure(machine, names::STATE_DIRECTORY) {
+    match scontrol::reconfigure(&machine.writer(), names::STATE_DIRECTORY) {
         Reconfigure::Accepted => {
             let (old, new) = (back.slurm.as_deref().unwrap_or_default(), live.slurm.as_deref().unwrap_or_default());
-            let kept = set_by_hand.map(|before| scontrol::restore(machine, &before, old, new)).transpose();
+            let kept = set_by_hand.map(|before| scontrol::restore(&machine.writer(), &before, old, new)).transpose();
             match kept {
                 // It answers as before, and may have told what is asked next.
                 Ok(Some(partitions)) => memory.partitions = partitions,
@@ -143,7 +140,7 @@ pub(super) fn reconfigure(
             by_hand::forget(machine)?;
             write(machine, &live, names::ACCEPTED)?;
             // Whoever had a file put back has found a better one.
-            match machine.path(names::REFUSALS).exists() {
+            match files::exists(&machine.host(), names::REFUSALS) {
                 true => note(machine, |refusals| refusals.taken_back = None),
                 false => Ok(()),
             }
@@ -152,10 +149,10 @@ pub(super) fn reconfigure(
             memory.forget_daemon();
             by_hand::forget(machine)?;
             restore(machine, &Refused { files: live, version: version.to_owned(), reason }, suspects, back)?;
-            if scontrol::is_shut_out(machine) {
+            if scontrol::is_shut_out(&machine.host()) {
                 tracing::warn!("slurmctld serves no client since it refused the files: it is restarted");
-                systemd::reset_failed(machine, names::SERVICE)?;
-                systemd::restart(machine, names::SERVICE)?;
+                systemd::reset_failed(&machine.writer(), names::SERVICE)?;
+                systemd::restart(&machine.writer(), names::SERVICE)?;
             }
             Ok(())
         }
@@ -169,8 +166,9 @@ pub(super) fn reconfigure(
 
 /// Makes slurmctld write all its partitions. A failure leaves the older ones saved, and the next look sees that.
 pub(super) fn save_partitions(machine: &Machine, memory: &mut Memory, partition: &PartitionName) {
-    let known = memory.partitions.take().map_or_else(|| scontrol::partition_settings(machine), Ok);
-    let saved = known.and_then(|known| scontrol::save_partitions(machine, partition, &known, names::PARTITION_STATE));
+    let known = memory.partitions.take().map_or_else(|| scontrol::partition_settings(&machine.host()), Ok);
+    let saved =
+        known.and_then(|known| scontrol::save_partitions(&machine.writer(), partition, &known, names::PARTITION_STATE));
     if let Err(error) = saved {
         tracing::warn!("partitions are not saved yet: {error}");
     }
@@ -179,7 +177,7 @@ pub(super) fn save_partitions(machine: &Machine, memory: &mut Memory, partition:
 /// Lets everybody read the files.
 pub(super) fn open(machine: &Machine) -> Result<(), Error> {
     for path in [names::CONFIGURATION_DIRECTORY].into_iter().chain(Files::PATHS) {
-        files::ensure_open(machine, path)?;
+        files::ensure_open(&machine.writer(), path)?;
     }
     Ok(())
 }
@@ -188,14 +186,14 @@ pub(super) fn open(machine: &Machine) -> Result<(), Error> {
 fn write(machine: &Machine, files: &Files, suffix: &str) -> Result<(), Error> {
     for (path, text) in files.entries() {
         if let Some(text) = text {
-            files::replace(machine, format!("{path}{suffix}"), text.as_bytes(), &Access::slurm(0o644))?;
+            files::replace(&machine.writer(), format!("{path}{suffix}"), text.as_bytes(), &Access::slurm(0o644))?;
         }
     }
     Ok(())
 }
 
 fn note(machine: &Machine, change: impl FnOnce(&mut Refusals)) -> Result<(), Error> {
-    let text = files::read_text(machine, names::REFUSALS)?.unwrap_or_default();
+    let text = files::read_text(&machine.host(), names::REFUSALS)?.unwrap_or_default();
     let mut refusals: Refusals = serde_json::from_str(&text).unwrap_or_default();
     change(&mut refusals);
     keep_refusals(machine, &refusals)
@@ -204,11 +202,11 @@ fn note(machine: &Machine, change: impl FnOnce(&mut Refusals)) -> Result<(), Err
 /// Makes the record of what was refused say just this.
 pub(super) fn keep_refusals(machine: &Machine, refusals: &Refusals) -> Result<(), Error> {
     if *refusals == Refusals::default() {
-        files::remove(machine, names::REFUSALS)?;
+        files::remove(&machine.writer(), names::REFUSALS)?;
         return Ok(());
     }
     let text = serde_json::to_vec(refusals).expect("invariant: a record of texts has a JSON form");
-    files::replace(machine, names::REFUSALS, &text, &Access::slurm(0o644))?;
+    files::replace(&machine.writer(), names::REFUSALS, &text, &Access::slurm(0o644))?;
     Ok(())
 }
 

@@ -53,7 +53,7 @@ impl Stage {
     }
 
     fn text(&self, path: &str) -> Option<String> {
-        read_text(&self.machine, path).unwrap()
+        read_text(&self.machine.host(), path).unwrap()
     }
 
     fn accepted(&self) -> Option<String> {

@@ -9,12 +9,12 @@ use slurm_ops::Machine;
 use slurm_ops::keys::{self, AuthKey, JwtKey, KeySet};
 
 pub(super) fn make_auth_key(machine: &Machine) -> Result<(), Error> {
-    keys::ensure_auth_keys(machine, &KeySet::of(AuthKey::generate()?), names::SLURM_USER)?;
+    keys::ensure_auth_keys(&machine.writer(), &KeySet::of(AuthKey::generate()?), names::SLURM_USER)?;
     Ok(())
 }
 
 pub(super) fn make_jwt_key(machine: &Machine) -> Result<(), Error> {
-    keys::ensure_jwt_key(machine, &JwtKey::generate()?, names::SLURM_USER)?;
+    keys::ensure_jwt_key(&machine.writer(), &JwtKey::generate()?, names::SLURM_USER)?;
     Ok(())
 }
 
@@ -22,14 +22,14 @@ pub(super) fn restore_auth_key(tools: &Tools, machine: &Machine) -> Result<(), E
     let content = read(tools, names::AUTH_SECRET)?;
     let parts = content.get(names::SECRET_KEY_ID).zip(content.get(names::SECRET_KEY));
     let (id, key) = parts.ok_or(Error::KeyLost { label: names::AUTH_SECRET })?;
-    keys::ensure_auth_keys(machine, &KeySet::of(AuthKey::new(id, key)?), names::SLURM_USER)?;
+    keys::ensure_auth_keys(&machine.writer(), &KeySet::of(AuthKey::new(id, key)?), names::SLURM_USER)?;
     Ok(())
 }
 
 pub(super) fn restore_jwt_key(tools: &Tools, machine: &Machine) -> Result<(), Error> {
     let content = read(tools, names::JWT_SECRET)?;
     let key = content.get(names::SECRET_KEY).ok_or(Error::KeyLost { label: names::JWT_SECRET })?;
-    keys::ensure_jwt_key(machine, &JwtKey::new(key)?, names::SLURM_USER)?;
+    keys::ensure_jwt_key(&machine.writer(), &JwtKey::new(key)?, names::SLURM_USER)?;
     Ok(())
 }
 

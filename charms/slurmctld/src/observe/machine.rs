@@ -12,7 +12,7 @@ use slurm_ops::packages::Inventory;
 use slurm_ops::systemd::UnitState;
 use slurm_ops::{clock, files, hostname, journal, keys, mounts, needrestart, packages, scontrol, sentinel, systemd};
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// A slurmd that is refused tries again every ten seconds.
 const LATELY: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ pub(super) fn observe(
     let (unit, daemon) = match known {
         Some(known) => known,
         None => {
-            let unit = systemd::state(machine, names::SERVICE)?;
+            let unit = systemd::state(&machine.host(), names::SERVICE)?;
             let daemon = match &mute {
                 Some(reason) if unit.is_active() => Daemon::Silent { reason: Some(reason.clone()) },
                 _ => daemon(machine, &unit, &host),
@@ -49,36 +49,37 @@ pub(super) fn observe(
     };
     memory.daemon = Some((unit.clone(), daemon.clone()));
     let read_by_systemd = |text: Option<String>| text.filter(|_| !unit.needs_daemon_reload);
-    let Inventory { version, unfit, held } = packages::inventory(machine, &names::PACKAGES)?;
+    let Inventory { version, unfit, held } = packages::inventory(&machine.host(), &names::PACKAGES)?;
     let (store, state) = state_directory(machine)?;
     let refusals = refusals(machine)?;
     let taken_back = refusals.taken_back.clone().filter(|(at, _)| clock::now() < at + TOLD).map(|(_, why)| why);
-    let here = mounts::is_on_this_machine(machine, names::STATE_DIRECTORY) && matches!(state, StateDirectory::Of(_));
-    let unsaved = here.then(|| scontrol::can_reconfigure(machine, names::STATE_DIRECTORY).err()).flatten();
-    let look = || if brief { None } else { journal::refused_lately(machine, LATELY) };
+    let here =
+        mounts::is_on_this_machine(&machine.host(), names::STATE_DIRECTORY) && matches!(state, StateDirectory::Of(_));
+    let unsaved = here.then(|| scontrol::can_reconfigure(&machine.host(), names::STATE_DIRECTORY).err()).flatten();
+    let look = || if brief { None } else { journal::refused_lately(&machine.host(), LATELY) };
     let stranger = memory.stranger.get_or_insert_with(look).clone();
     Ok(Machine {
-        container: hostname::container(machine)?.is_some(),
+        container: hostname::container(&machine.host())?.is_some(),
         version: version.map(|version| version.to_string()),
         unfit,
-        takes_tokens: packages::has_plugin(machine, names::TOKEN_PLUGIN),
-        reported_version: files::read_text(machine, ctx.charm_dir.join(names::REPORTED_VERSION))?,
+        takes_tokens: packages::has_plugin(&machine.host(), names::TOKEN_PLUGIN),
+        reported_version: files::read_text(&machine.host(), ctx.charm_dir.join(names::REPORTED_VERSION))?,
         packages_held: held,
-        left_alone: needrestart::is_left_alone(machine, names::NEEDRESTART, &[names::SERVICE])?,
+        left_alone: needrestart::is_left_alone(&machine.host(), names::NEEDRESTART, &[names::SERVICE])?,
         store,
         state,
         auth_key: secret_content::wanted(machine, names::AUTH_SECRET)?.is_some(),
         jwt_key: secret_content::wanted(machine, names::JWT_SECRET)?.is_some(),
-        keys_private: keys::are_private(machine, names::SLURM_USER)?,
+        keys_private: keys::are_private(&machine.host(), names::SLURM_USER)?,
         // A drop-in that systemd has not read does not count.
-        drop_in: read_by_systemd(systemd::read_drop_in(machine, names::SERVICE, names::DROP_IN)?),
-        failure_service: systemd::read_unit_file(machine, names::FAILURE_SERVICE)?,
+        drop_in: read_by_systemd(systemd::read_drop_in(&machine.host(), names::SERVICE, names::DROP_IN)?),
+        failure_service: systemd::read_unit_file(&machine.host(), names::FAILURE_SERVICE)?,
         configuration_open: is_configuration_open(machine)?,
         beside,
         live,
         accepted,
         refusals,
-        unresolved: machine.path(names::BY_HAND).exists(),
+        unresolved: files::exists(&machine.host(), names::BY_HAND),
         daemon,
         unsaved,
         partitions_saved: partitions_saved(machine),
@@ -90,13 +91,13 @@ pub(super) fn observe(
 }
 
 fn read_files(machine: &slurm_ops::Machine, suffix: &str) -> Result<Files, Error> {
-    let [slurm, cgroup, gres] = Files::PATHS.map(|path| files::read_text(machine, format!("{path}{suffix}")));
+    let [slurm, cgroup, gres] = Files::PATHS.map(|path| files::read_text(&machine.host(), format!("{path}{suffix}")));
     Ok(Files { slurm: slurm?, cgroup: cgroup?, gres: gres? })
 }
 
 fn is_configuration_open(machine: &slurm_ops::Machine) -> Result<bool, Error> {
     for path in Files::PATHS.into_iter().chain([names::CONFIGURATION_DIRECTORY]) {
-        if !files::is_open(machine, path)? {
+        if !files::is_open(&machine.host(), path)? {
             return Ok(false);
         }
     }
@@ -105,31 +106,35 @@ fn is_configuration_open(machine: &slurm_ops::Machine) -> Result<bool, Error> {
 
 /// A directory that cannot be listed has nothing in it that could be read.
 fn beside(machine: &slurm_ops::Machine) -> BTreeSet<String> {
-    let entries = std::fs::read_dir(machine.path(names::CONFIGURATION_DIRECTORY)).into_iter().flatten();
-    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
+    files::list(&machine.host(), names::CONFIGURATION_DIRECTORY)
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+        .into_iter()
+        .collect()
 }
 
 /// A record that cannot be read is none: what it says would be found out again.
 fn refusals(machine: &slurm_ops::Machine) -> Result<Refusals, Error> {
-    let text = files::read_text(machine, names::REFUSALS)?.unwrap_or_default();
+    let text = files::read_text(&machine.host(), names::REFUSALS)?.unwrap_or_default();
     Ok(serde_json::from_str(&text).unwrap_or_default())
 }
 
 /// Looks at the store and into the state directory. A file system of the network may never answer, so there only a child looks.
 fn state_directory(machine: &slurm_ops::Machine) -> Result<(Store, StateDirectory), Error> {
     let note = format!("{}/{}", names::STATE_DIRECTORY, sentinel::FILE);
-    let mut mount = mounts::mount_at(machine, names::CHECKPOINT_DIRECTORY)?;
+    let mut mount = mounts::mount_at(&machine.host(), names::CHECKPOINT_DIRECTORY)?;
     if mount == Mount::Nothing {
-        let state = match files::read_text(machine, &note)? {
+        let state = match files::read_text(&machine.host(), &note)? {
             Some(note) => StateDirectory::Of(note.trim().to_owned()),
             None => contents(machine),
         };
         return Ok((Store::Local, state));
     }
     // Reading also makes autofs mount what is behind its trigger.
-    let read = mounts::read(machine, &note);
+    let read = mounts::read(&machine.host(), &note);
     if mount == Mount::Trigger {
-        mount = mounts::mount_at(machine, names::CHECKPOINT_DIRECTORY)?;
+        mount = mounts::mount_at(&machine.host(), names::CHECKPOINT_DIRECTORY)?;
     }
     let store = match mount {
         Mount::Mounted { read_only, .. } => Store::Mounted { read_only },
@@ -145,14 +150,11 @@ fn state_directory(machine: &slurm_ops::Machine) -> Result<(Store, StateDirector
 
 /// Without a note it matters whether there is anything to lose.
 fn contents(machine: &slurm_ops::Machine) -> StateDirectory {
-    match std::fs::read_dir(machine.path(names::STATE_DIRECTORY)) {
-        Ok(entries) => {
-            let draft = |name: &std::ffi::OsStr| name.to_string_lossy().contains(sentinel::DRAFT);
-            let other = entries.filter_map(Result::ok).find(|entry| !draft(&entry.file_name()));
-            if other.is_some() { StateDirectory::Unmarked } else { StateDirectory::Empty }
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => StateDirectory::Absent,
-        Err(error) => StateDirectory::Unreadable(error.to_string()),
+    match files::list(&machine.host(), names::STATE_DIRECTORY) {
+        Ok(Some(names)) if names.iter().all(|name| name.contains(sentinel::DRAFT)) => StateDirectory::Empty,
+        Ok(Some(_)) => StateDirectory::Unmarked,
+        Ok(None) => StateDirectory::Absent,
+        Err(error) => StateDirectory::Unreadable(charm::log::chain(&error)),
     }
 }
 
@@ -165,14 +167,14 @@ fn is_only_controller(files: &Files, host: &HostName) -> bool {
 
 /// Asks the only controller of a cluster for what a change would have to ask it anyway. Whoever answers is up, and systemd need not be asked.
 fn answering(machine: &slurm_ops::Machine, memory: &mut Memory) -> Option<(UnitState, Daemon)> {
-    memory.partitions = Some(scontrol::partition_settings(machine).ok()?);
+    memory.partitions = Some(scontrol::partition_settings(&machine.host()).ok()?);
     Some((UnitState::default(), Daemon::Answering { mode: "primary".to_owned() }))
 }
 
 fn daemon(machine: &slurm_ops::Machine, unit: &UnitState, host: &HostName) -> Daemon {
-    let complaint = || journal::last_complaint(machine, names::SERVICE);
+    let complaint = || journal::last_complaint(&machine.host(), names::SERVICE);
     if unit.is_active() {
-        let answer = scontrol::ping(machine).unwrap_or_else(|error| {
+        let answer = scontrol::ping(&machine.host()).unwrap_or_else(|error| {
             tracing::debug!("{error}");
             Vec::new()
         });
@@ -193,7 +195,7 @@ fn daemon(machine: &slurm_ops::Machine, unit: &UnitState, host: &HostName) -> Da
 }
 
 fn partitions_saved(machine: &slurm_ops::Machine) -> bool {
-    let modified = |path: &str| -> Option<SystemTime> { machine.path(path).metadata().ok()?.modified().ok() };
+    let modified = |path: &str| files::modified(&machine.host(), path).ok().flatten();
     match (modified(names::PARTITION_STATE), modified(&format!("{}{}", names::SLURM_CONF, names::ACCEPTED))) {
         (Some(saved), Some(accepted)) => saved >= accepted,
         _ => false,

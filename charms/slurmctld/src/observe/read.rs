@@ -68,7 +68,7 @@ pub fn observe(
     memory: &mut Memory,
 ) -> Result<Observed, Error> {
     let options = options(tools)?;
-    let waking = timer::is_set(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name);
+    let waking = timer::is_set(&machine.host(), &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name);
     let may_be_brief = is_about_compute(ctx) && !options.network_state && !waking;
     let machine_facts = machine::observe(ctx, machine, memory, may_be_brief)?;
     let brief = memory.brief.unwrap_or_default();

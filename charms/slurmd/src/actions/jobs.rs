@@ -27,7 +27,7 @@ pub(super) fn destroy(charm: &mut Slurmd) -> Result<ActionResults, ActionFailure
         return Ok(ActionResults::default().with("dry-run", "true").with("jobs", shown));
     }
     // One that slurmctld does not have here is not its to cancel: the number may stand for something else elsewhere.
-    scontrol::cancel_jobs(&charm.machine, jobs.values().flatten())
+    scontrol::cancel_jobs(&charm.machine.writer(), jobs.values().flatten())
         .map_err(|error| refused(&format!("could not cancel jobs {shown}"), &error))?;
     await_empty(charm, Some((PATIENCE, &jobs)))?;
     charm.look_again()?;
@@ -40,9 +40,9 @@ pub(super) type Jobs = BTreeMap<u64, Option<JobRecord>>;
 /// Lists the jobs on this node: those that slurmctld has here, and those whose processes the machine knows of.
 pub(super) fn on_this_node(charm: &Slurmd) -> Result<Jobs, ActionFailure> {
     let name = charm.node_name();
-    let queue = scontrol::jobs_on(&charm.machine, &name)
+    let queue = scontrol::jobs_on(&charm.machine.host(), &name)
         .map_err(|error| refused(&format!("could not list the jobs on {name}"), &error))?;
-    let local = match scontrol::local_jobs(&charm.machine, &name) {
+    let local = match scontrol::local_jobs(&charm.machine.host(), &name) {
         LocalJobs::Known(jobs) => jobs,
         LocalJobs::Unknown { why } => {
             return Err(ActionFailure::refused(format!("could not list the jobs on this machine: {why}")));

@@ -12,7 +12,8 @@ pub(super) fn resume(charm: &mut Slurmd) -> Result<ActionResults, ActionFailure>
     let name = charm.node_name();
     charm.record()?;
     // A node that is in service already is what was wanted.
-    scontrol::resume_node(&charm.machine, &name).map_err(|error| refused(&format!("Error resuming {name}"), &error))?;
+    scontrol::resume_node(&charm.machine.writer(), &name)
+        .map_err(|error| refused(&format!("Error resuming {name}"), &error))?;
     await_contact(charm, &name);
     charm.look_again()?;
     Ok(ActionResults::default().with("status", "resuming").with("nodes", name.to_string()))
@@ -23,7 +24,7 @@ fn await_contact(charm: &Slurmd, name: &NodeName) {
     const PATIENCE: Duration = Duration::from_secs(3);
     const PAUSE: Duration = Duration::from_millis(200);
     let end = Instant::now() + PATIENCE;
-    let silent = || match scontrol::node(&charm.machine, name) {
+    let silent = || match scontrol::node(&charm.machine.host(), name) {
         NodeLookup::Present(record) => record.has("NOT_RESPONDING"),
         _ => false,
     };
@@ -45,7 +46,7 @@ pub(super) fn drain(charm: &mut Slurmd) -> Result<ActionResults, ActionFailure> 
     let reason = one_line("reason", &request.reason)?;
     let name = charm.node_name();
     charm.record()?;
-    scontrol::drain_node(&charm.machine, &name, &reason)
+    scontrol::drain_node(&charm.machine.writer(), &name, &reason)
         .map_err(|error| refused(&format!("Error draining {name}"), &error))?;
     let results = ActionResults::default().with("status", "draining").with("nodes", name.to_string());
     charm.look_again()?;

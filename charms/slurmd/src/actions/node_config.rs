@@ -79,13 +79,13 @@ fn take(charm: &mut Slurmd, request: &Request) -> Result<Result<Observed, Refusa
     // A timer that has been waiting for something else looks once a minute by now; for this it begins anew. It is set before anything is
     // touched: whatever becomes of this action, what it began is brought to its end.
     let wake = Wake::new(&charm.ctx.unit, names::EVENT_LOOK_AGAIN);
-    timer::ensure_ended(&charm.machine, &wake.name).map_err(ActionFailure::broken)?;
+    timer::ensure_ended(&charm.machine.writer(), &wake.name).map_err(ActionFailure::broken)?;
     charm.apply(&Step::StartWaking).map_err(ActionFailure::broken)?;
     if request.reset {
         // What the machine had once is not asked for any more either.
-        files::remove(&charm.machine, names::DETECTED_FILE).map_err(ActionFailure::broken)?;
+        files::remove(&charm.machine.writer(), names::DETECTED_FILE).map_err(ActionFailure::broken)?;
     }
-    files::remove(&charm.machine, names::REFUSED_CONFIG_FILE).map_err(ActionFailure::broken)?;
+    files::remove(&charm.machine.writer(), names::REFUSED_CONFIG_FILE).map_err(ActionFailure::broken)?;
     remember(&charm.machine, names::NODE_CONFIG_FILE, &wish_text(&wish)).map_err(ActionFailure::broken)?;
     charm.look_again()?;
     let seen = charm.observe().map_err(ActionFailure::broken)?;
@@ -125,7 +125,9 @@ fn check(charm: &Slurmd, seen: &Observed, request: &Request) -> Result<Result<No
     let mut candidate = seen.clone();
     candidate.machine.wish = Ok(wish.clone());
     let described = plan::described(&candidate).expect("invariant: detected and wished for");
-    match scontrol::judge_node(&charm.machine, &described).map_err(|error| ActionFailure::broken(Error::from(error)))? {
+    match scontrol::judge_node(&charm.machine.writer(), &described)
+        .map_err(|error| ActionFailure::broken(Error::from(error)))?
+    {
         Candidate::Readable => Ok(Ok(wish)),
         Candidate::Refused { reason } => invalid(options::objection(&reason, asked.unknown())),
         Candidate::Unknown { why } => invalid(format!("the Slurm on this machine could not be asked: {why}")),

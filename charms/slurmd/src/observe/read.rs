@@ -47,7 +47,7 @@ pub fn observe(
         options: options(ctx, tools)?,
         key: key(tools, machine, controller.as_ref(), memory)?,
         port_open: tools.opened_ports()?.contains(&Port::tcp(names::PORT)),
-        waking: timer::is_set(machine, &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name),
+        waking: timer::is_set(&machine.host(), &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name),
         machine: machine::observe(ctx, machine, &node_name, memory)?,
         tried: memory.tried.clone(),
         controller,
@@ -91,7 +91,7 @@ fn judge(machine: &slurm_ops::Machine, tools: &Tools, memory: &mut Memory, seen:
     let Ok(partition) = seen.options.partition.clone() else { return Ok(()) };
     let verdict = match memory.verdict.take() {
         Some((known, verdict)) if known == partition => verdict,
-        _ => scontrol::judge_partition(machine, &partition)?,
+        _ => scontrol::judge_partition(&machine.writer(), &partition)?,
     };
     if let Candidate::Refused { reason } = &verdict {
         let config = tools.config_get()?;

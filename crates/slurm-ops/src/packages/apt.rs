@@ -1,7 +1,7 @@
 //! apt itself: which package it would install in which version, fetching lists, installing.
 
 use crate::command::{Command, CommandError};
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use std::time::Duration;
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20 * 60);
 
 /// Asks which version of each package an installation would give. One that apt does not know is not in the answer.
-pub(super) fn candidates(machine: &Machine, packages: &[&str]) -> Result<BTreeMap<String, String>, CommandError> {
+pub(super) fn candidates(host: &Host, packages: &[&str]) -> Result<BTreeMap<String, String>, CommandError> {
     if packages.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let output = machine.command("apt-cache").arg("policy").args(packages.iter().copied()).run()?;
+    let output = host.command("apt-cache").arg("policy").args(packages.iter().copied()).run()?;
     Ok(parse_policy(&output.stdout))
 }
 
@@ -34,15 +34,15 @@ fn parse_policy(text: &str) -> BTreeMap<String, String> {
 
 /// Fetches the lists of what there is. To apt a source that cannot be fetched is only worth a warning; here it is a failure, because
 /// packages would then come from elsewhere, or seem not to exist.
-pub(super) fn update(machine: &Machine) -> Result<(), CommandError> {
-    get(machine).arg("--option=APT::Update::Error-Mode=any").arg("update").run().map(drop)
+pub(super) fn update(writer: &HostWriter) -> Result<(), CommandError> {
+    get(writer).arg("--option=APT::Update::Error-Mode=any").arg("update").run().map(drop)
 }
 
 /// Installs with the package lists at hand; fetches new lists only if that does not work.
-pub(super) fn install(machine: &Machine, packages: &[&str]) -> Result<(), CommandError> {
+pub(super) fn install(writer: &HostWriter, packages: &[&str]) -> Result<(), CommandError> {
     let install = || {
         // A held package of ours may be among what is asked for again after an interruption.
-        get(machine)
+        get(writer)
             .args(["install", "--no-install-recommends", "--allow-change-held-packages"])
             .args(packages.iter().copied())
             .run()
@@ -53,19 +53,19 @@ pub(super) fn install(machine: &Machine, packages: &[&str]) -> Result<(), Comman
     }
     tracing::debug!("{first}; trying again after a repair and an update");
     if matches!(&first, CommandError::Failed { stderr, .. } if stderr.contains("dpkg --configure -a")) {
-        let configure = machine.command("dpkg").args(["--force-confdef", "--force-confold", "--configure", "-a"]);
+        let configure = writer.command("dpkg").args(["--force-confdef", "--force-confold", "--configure", "-a"]);
         quiet(configure).deadline(DEADLINE).run()?;
     }
     // A source that is none of ours may be broken; whether it matters is seen at once.
-    if let Err(error) = get(machine).arg("update").run() {
+    if let Err(error) = get(writer).arg("update").run() {
         tracing::debug!("{error}");
     }
     install().map(drop)
 }
 
 /// Returns an apt-get that asks nobody anything.
-pub(crate) fn get(machine: &Machine) -> Command {
-    let command = machine.command("apt-get").args([
+pub(crate) fn get(writer: &HostWriter) -> Command {
+    let command = writer.command("apt-get").args([
         "--quiet",
         "--assume-yes",
         // Another package run on the machine is waited for a moment. One that takes longer is for a later look: whoever waits here keeps

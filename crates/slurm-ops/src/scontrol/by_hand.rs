@@ -7,7 +7,7 @@
 mod lost;
 
 use super::{Command, ScontrolError, change, refusal, scontrol, unreachable};
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 use serde::{Deserialize, Serialize};
 use slurm_conf::PartitionName;
 use std::collections::BTreeMap;
@@ -64,19 +64,19 @@ pub struct Settings {
 }
 
 /// Reads the settings of all partitions.
-pub fn partition_settings(machine: &Machine) -> Result<PartitionSettings, ScontrolError> {
-    let shown = show(&scontrol(machine).args(["--oneliner", "show", "partition"]))?;
+pub fn partition_settings(host: &Host) -> Result<PartitionSettings, ScontrolError> {
+    let shown = show(&scontrol(host).args(["--oneliner", "show", "partition"]))?;
     Ok(PartitionSettings(partitions(&shown)))
 }
 
 /// Reads what may have been set about nodes.
-pub fn node_settings(machine: &Machine) -> Result<NodeSettings, ScontrolError> {
-    Ok(nodes(&show(&show_nodes(machine))?))
+pub fn node_settings(host: &Host) -> Result<NodeSettings, ScontrolError> {
+    Ok(nodes(&show(&show_nodes(host))?))
 }
 
 /// The question for all nodes.
-pub(super) fn show_nodes(machine: &Machine) -> Command {
-    scontrol(machine).args(["--oneliner", "show", "node"])
+pub(super) fn show_nodes(host: &Host) -> Command {
+    scontrol(host).args(["--oneliner", "show", "node"])
 }
 
 fn show(command: &Command) -> Result<String, ScontrolError> {
@@ -87,23 +87,23 @@ fn show(command: &Command) -> Result<String, ScontrolError> {
 /// Puts back what a reconfigure took away: what differs from `before` although nothing about it differs between the old slurm.conf and
 /// the new one. What slurmctld does not take any more is left, and logged. Returns what it has in memory now, unless something was put back.
 pub fn restore(
-    machine: &Machine,
+    writer: &HostWriter,
     before: &Settings,
     old: &str,
     new: &str,
 ) -> Result<Option<PartitionSettings>, ScontrolError> {
     // Where nobody has set anything a look is saved.
     let usual = before.nodes.0.values().all(NodeSetting::is_usual);
-    let nodes = if usual { before.nodes.clone() } else { node_settings(machine)? };
-    let after = Settings { nodes, partitions: partition_settings(machine)? };
+    let nodes = if usual { before.nodes.clone() } else { node_settings(writer.host())? };
+    let after = Settings { nodes, partitions: partition_settings(writer.host())? };
     let updates = lost::updates(before, &after, old, new);
     for update in &updates {
         let Some((entity, settings)) = update.split_first() else { continue };
-        match set(machine, entity, settings) {
+        match set(writer, entity, settings) {
             // One setting that is refused must not cost the others.
             Err(ScontrolError::Refused { .. }) => {
                 for setting in settings {
-                    match set(machine, entity, std::slice::from_ref(setting)) {
+                    match set(writer, entity, std::slice::from_ref(setting)) {
                         Err(error @ ScontrolError::Refused { .. }) => tracing::warn!("not put back: {error}"),
                         other => other?,
                     }
@@ -115,8 +115,8 @@ pub fn restore(
     Ok(updates.is_empty().then_some(after.partitions))
 }
 
-fn set(machine: &Machine, entity: &str, settings: &[String]) -> Result<(), ScontrolError> {
-    change(&scontrol(machine).args(["update", entity]).args(settings.iter().cloned()))
+fn set(writer: &HostWriter, entity: &str, settings: &[String]) -> Result<(), ScontrolError> {
+    change(&scontrol(writer.host()).args(["update", entity]).args(settings.iter().cloned()))
 }
 
 /// Takes partitions out of what `scontrol show` prints: one line each, keys in lower case.

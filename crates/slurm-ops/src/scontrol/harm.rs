@@ -6,7 +6,7 @@
 use super::by_hand::show_nodes;
 use super::{Candidate, ScontrolError, client, refusal, unreachable};
 use crate::command::Command;
-use crate::machine::Machine;
+use crate::machine::Host;
 use crate::packages;
 use slurm_conf::{SlurmConf, number};
 
@@ -31,19 +31,19 @@ const PLUGINS: [(&str, &str); 5] = [
 /// Says whether a running cluster is safe with `new` in place of `old`.
 ///
 /// Only what gets worse counts, and slurmctld is asked only if it matters.
-pub fn harm(machine: &Machine, old: &str, new: &str) -> Candidate {
+pub fn harm(host: &Host, old: &str, new: &str) -> Candidate {
     let read = |text: &str| SlurmConf::parse(text).ok();
     // What cannot be read is the parser's matter.
     let (Some(before), Some(after)) = (read(old), read(new)) else { return Candidate::Readable };
-    if let Some(reason) = missing_plugin(machine, &before, &after) {
+    if let Some(reason) = missing_plugin(host, &before, &after) {
         return Candidate::Refused { reason };
     }
     if let Some(reason) = hasty(&before, &after) {
         return Candidate::Refused { reason };
     }
-    match forgotten_nodes(machine, &before, &after).and_then(|nodes| match nodes {
+    match forgotten_nodes(host, &before, &after).and_then(|nodes| match nodes {
         Some(nodes) => Ok(Some(nodes)),
-        None => forgotten_jobs(machine, &before, &after),
+        None => forgotten_jobs(host, &before, &after),
     }) {
         Ok(None) => Candidate::Readable,
         Ok(Some(reason)) => Candidate::Refused { reason },
@@ -60,7 +60,7 @@ fn value(conf: &SlurmConf, key: &str) -> Option<u64> {
 }
 
 /// Plugins are looked for on this machine alone: it has the clients too, and what the archive gives one machine it gives all.
-fn missing_plugin(machine: &Machine, before: &SlurmConf, after: &SlurmConf) -> Option<String> {
+fn missing_plugin(host: &Host, before: &SlurmConf, after: &SlurmConf) -> Option<String> {
     if after.get("PluginDir").is_some() {
         return None;
     }
@@ -73,7 +73,7 @@ fn missing_plugin(machine: &Machine, before: &SlurmConf, after: &SlurmConf) -> O
         let new = names(after, key, kind).into_iter().filter(|name| !name.is_empty() && !known.contains(name));
         // No plugin is needed for none.
         let mut missing =
-            new.filter(|name| name != "none" && !packages::has_plugin(machine, &format!("{kind}_{name}.so")));
+            new.filter(|name| name != "none" && !packages::has_plugin(host, &format!("{kind}_{name}.so")));
         missing.next().map(|name| format!("{key}: there is no plugin {kind}/{name} on this machine"))
     })
 }
@@ -91,23 +91,23 @@ fn hasty(before: &SlurmConf, after: &SlurmConf) -> Option<String> {
         .then(|| format!("{KEY}={now}: at least {LEAST_TIMEOUT}, or 0 for never: healthy nodes would be set down"))
 }
 
-fn forgotten_nodes(machine: &Machine, before: &SlurmConf, after: &SlurmConf) -> Result<Option<String>, ScontrolError> {
+fn forgotten_nodes(host: &Host, before: &SlurmConf, after: &SlurmConf) -> Result<Option<String>, ScontrolError> {
     const KEY: &str = "MaxNodeCount";
     let Some(room) = value(after, KEY).filter(|room| value(before, KEY).is_none_or(|before| *room < before)) else {
         return Ok(None);
     };
-    let nodes = lines(&show_nodes(machine))?.filter(|line| line.starts_with("NodeName=")).count() as u64;
+    let nodes = lines(&show_nodes(host))?.filter(|line| line.starts_with("NodeName=")).count() as u64;
     Ok((room < nodes).then(|| format!("{KEY}={room}: at least {nodes}, or slurmctld forgets nodes and their jobs")))
 }
 
-fn forgotten_jobs(machine: &Machine, before: &SlurmConf, after: &SlurmConf) -> Result<Option<String>, ScontrolError> {
+fn forgotten_jobs(host: &Host, before: &SlurmConf, after: &SlurmConf) -> Result<Option<String>, ScontrolError> {
     let (key, room) = room_for_jobs(after);
     if room >= room_for_jobs(before).1 {
         return Ok(None);
     }
     // Every task of an array counts, and so do jobs that have ended until MinJobAge is over.
     let arguments = ["--noheader", "--all", "--array", "--states=all", "--format=%A"];
-    let squeue = client(machine, "squeue").args(arguments);
+    let squeue = client(host, "squeue").args(arguments);
     let jobs = lines(&squeue)?.filter(|line| !line.trim().is_empty()).count() as u64;
     // More may come before slurmctld has read the file.
     let needed = jobs + (jobs / 10).max(10);

@@ -5,7 +5,7 @@
 
 use super::{ScontrolError, ask, client, refusal, run_json, scontrol};
 use crate::command::Command;
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 use serde::Deserialize;
 use slurm_conf::{HostList, NodeName, PartitionName};
 use std::collections::BTreeSet;
@@ -86,33 +86,36 @@ pub enum LocalJobs {
 }
 
 /// Lists every job that waits, runs or is ending.
-pub fn jobs(machine: &Machine) -> Result<Vec<JobRecord>, ScontrolError> {
-    queue(machine, &[])
+pub fn jobs(host: &Host) -> Result<Vec<JobRecord>, ScontrolError> {
+    queue(host, &[])
 }
 
 /// Lists the jobs on a node, those that are just ending included. A node that slurmctld does not know is refused.
-pub fn jobs_on(machine: &Machine, node: &NodeName) -> Result<Vec<JobRecord>, ScontrolError> {
-    queue(machine, &["-w", node.as_str()])
+pub fn jobs_on(host: &Host, node: &NodeName) -> Result<Vec<JobRecord>, ScontrolError> {
+    queue(host, &["-w", node.as_str()])
 }
 
 /// Lists the jobs of a partition, waiting or running.
-pub fn jobs_in_partition(machine: &Machine, partition: &PartitionName) -> Result<Vec<JobRecord>, ScontrolError> {
-    queue(machine, &["-p", partition.as_str()])
+pub fn jobs_in_partition(host: &Host, partition: &PartitionName) -> Result<Vec<JobRecord>, ScontrolError> {
+    queue(host, &["-p", partition.as_str()])
 }
 
 /// Lists the jobs that wait and insist on a node.
-pub fn jobs_waiting_for(machine: &Machine, node: &NodeName) -> Result<Vec<JobRecord>, ScontrolError> {
-    let waiting = queue(machine, &["-t", "PENDING"])?;
+pub fn jobs_waiting_for(host: &Host, node: &NodeName) -> Result<Vec<JobRecord>, ScontrolError> {
+    let waiting = queue(host, &["-t", "PENDING"])?;
     Ok(waiting.into_iter().filter(|job| job.waits_for(node)).collect())
 }
 
 /// Cancels jobs, which then take until their processes have ended. One that has ended already is no obstacle.
-pub fn cancel_jobs<'a>(machine: &Machine, jobs: impl IntoIterator<Item = &'a JobRecord>) -> Result<(), ScontrolError> {
+pub fn cancel_jobs<'a>(
+    writer: &HostWriter,
+    jobs: impl IntoIterator<Item = &'a JobRecord>,
+) -> Result<(), ScontrolError> {
     let handles: Vec<String> = jobs.into_iter().map(JobRecord::handle).collect();
     if handles.is_empty() {
         return Ok(());
     }
-    let scancel = client(machine, "scancel").args(handles);
+    let scancel = client(writer.host(), "scancel").args(handles);
     let output = scancel.output().map_err(|error| super::unreachable(&error))?;
     let ended = |line: &str| line.contains("Invalid job id") || line.contains("already completing or completed");
     if output.success() || output.stderr.lines().filter(|line| !line.trim().is_empty()).all(ended) {
@@ -121,16 +124,16 @@ pub fn cancel_jobs<'a>(machine: &Machine, jobs: impl IntoIterator<Item = &'a Job
     Err(refusal(&scancel, &output))
 }
 
-fn queue(machine: &Machine, filter: &[&str]) -> Result<Vec<JobRecord>, ScontrolError> {
+fn queue(host: &Host, filter: &[&str]) -> Result<Vec<JobRecord>, ScontrolError> {
     #[derive(Deserialize)]
     struct Answer {
         jobs: Vec<JobRecord>,
     }
-    ask::<Answer>(|json| squeue(machine).args(filter.iter().copied()).arg(json)).map(|answer| answer.jobs)
+    ask::<Answer>(|json| squeue(host).args(filter.iter().copied()).arg(json)).map(|answer| answer.jobs)
 }
 
-fn squeue(machine: &Machine) -> Command {
-    client(machine, "squeue")
+fn squeue(host: &Host) -> Command {
+    client(host, "squeue")
 }
 
 /// Asks this machine for the jobs of the node that runs here, without asking slurmctld.
@@ -140,7 +143,7 @@ fn squeue(machine: &Machine) -> Command {
 ///
 /// The node's name is needed: without it Slurm takes the host's name, and where the two differ it finds nothing and says so
 /// as if there were no jobs.
-pub fn local_jobs(machine: &Machine, node: &NodeName) -> LocalJobs {
+pub fn local_jobs(host: &Host, node: &NodeName) -> LocalJobs {
     #[derive(Deserialize)]
     struct Answer {
         jobs: Vec<Job>,
@@ -149,7 +152,7 @@ pub fn local_jobs(machine: &Machine, node: &NodeName) -> LocalJobs {
     struct Job {
         job_id: u64,
     }
-    let asked = run_json(|json| scontrol(machine).args(["listjobs", node.as_str(), json]));
+    let asked = run_json(|json| scontrol(host).args(["listjobs", node.as_str(), json]));
     let (command, output) = match asked {
         Ok(asked) => asked,
         Err(error) => return LocalJobs::Unknown { why: error.to_string() },
@@ -160,7 +163,7 @@ pub fn local_jobs(machine: &Machine, node: &NodeName) -> LocalJobs {
     }
     match serde_json::from_str::<Answer>(&output.stdout) {
         Ok(answer) => {
-            let live = if answer.jobs.is_empty() { None } else { live_jobs(machine) };
+            let live = if answer.jobs.is_empty() { None } else { live_jobs(host) };
             let is_live = |job: &u64| live.as_ref().is_none_or(|live| live.contains(job));
             LocalJobs::Known(answer.jobs.into_iter().map(|job| job.job_id).filter(is_live).collect())
         }
@@ -170,8 +173,8 @@ pub fn local_jobs(machine: &Machine, node: &NodeName) -> LocalJobs {
 
 /// Returns the jobs that have a process of Slurm on this machine, `slurmstepd: [39.batch]`. `None`: it cannot be told, because there is no
 /// table of processes, or one of them does not say yet whose it is.
-fn live_jobs(machine: &Machine) -> Option<BTreeSet<u64>> {
-    let table = machine.path("/proc");
+fn live_jobs(host: &Host) -> Option<BTreeSet<u64>> {
+    let table = host.path("/proc");
     if !table.join("1").exists() {
         return None;
     }

@@ -1,8 +1,8 @@
 //! What the Slurm on this machine thinks of one node or one partition, without a cluster around it and without a daemon.
 
 use super::{Candidate, check};
-use crate::files::{self, Access, FileError};
-use crate::machine::Machine;
+use crate::files::FileError;
+use crate::machine::HostWriter;
 use slurm_conf::{Node, Partition, SlurmConf};
 
 /// Where the candidate lies while it is read. Gone at the next boot, if a killed process left it.
@@ -12,22 +12,19 @@ const FILE: &str = "/run/slurm-charm-candidate.conf";
 const AROUND: &str = "ClusterName=candidate\nSlurmctldHost=localhost\n";
 
 /// Asks whether keys and values of a node can be read.
-pub fn judge_node(machine: &Machine, node: &Node) -> Result<Candidate, FileError> {
-    judge(machine, &format!("{AROUND}NodeName=candidate {node}\n"))
+pub fn judge_node(writer: &HostWriter, node: &Node) -> Result<Candidate, FileError> {
+    judge(writer, &format!("{AROUND}NodeName=candidate {node}\n"))
 }
 
 /// Asks whether keys and values of a partition can be read.
-pub fn judge_partition(machine: &Machine, partition: &Partition) -> Result<Candidate, FileError> {
+pub fn judge_partition(writer: &HostWriter, partition: &Partition) -> Result<Candidate, FileError> {
     let mut conf = SlurmConf::parse(AROUND).expect("invariant: our own text is a configuration");
     conf.set_partition(partition, &partition.nodeset());
-    judge(machine, &conf.render())
+    judge(writer, &conf.render())
 }
 
-fn judge(machine: &Machine, text: &str) -> Result<Candidate, FileError> {
-    files::replace(machine, FILE, text.as_bytes(), &Access::own(0o600))?;
-    let verdict = check(machine, &machine.path(FILE));
-    files::remove(machine, FILE)?;
-    Ok(match verdict {
+fn judge(writer: &HostWriter, text: &str) -> Result<Candidate, FileError> {
+    Ok(match check(writer, FILE, text)? {
         // Where the candidate was is of no interest; the words before it name key and value.
         Candidate::Refused { reason } => {
             let told: Vec<&str> = reason.split(" / ").filter(|part| !part.contains(FILE)).collect();

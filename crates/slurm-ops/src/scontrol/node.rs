@@ -3,7 +3,7 @@
 //! Slurm changes every member of a list that it can, and then fails if there was one that it could not.
 
 use super::{Refusal, ScontrolError, change, one_line, scontrol};
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 use serde::{Deserialize, Serialize};
 use slurm_conf::{HostList, NodeName};
 use std::fmt;
@@ -131,8 +131,8 @@ pub enum NodeLookup {
 }
 
 /// Looks a node up.
-pub fn node(machine: &Machine, name: &NodeName) -> NodeLookup {
-    match show(machine, Some(name)) {
+pub fn node(host: &Host, name: &NodeName) -> NodeLookup {
+    match show(host, Some(name)) {
         Ok(nodes) => {
             nodes.into_iter().find(|node| node.name == name.as_str()).map_or(NodeLookup::Absent, NodeLookup::Present)
         }
@@ -144,54 +144,54 @@ pub fn node(machine: &Machine, name: &NodeName) -> NodeLookup {
 }
 
 /// Lists every node.
-pub fn nodes(machine: &Machine) -> Result<Vec<NodeRecord>, ScontrolError> {
-    show(machine, None)
+pub fn nodes(host: &Host) -> Result<Vec<NodeRecord>, ScontrolError> {
+    show(host, None)
 }
 
-fn show(machine: &Machine, name: Option<&NodeName>) -> Result<Vec<NodeRecord>, ScontrolError> {
+fn show(host: &Host, name: Option<&NodeName>) -> Result<Vec<NodeRecord>, ScontrolError> {
     #[derive(Deserialize)]
     struct Nodes {
         nodes: Vec<NodeRecord>,
     }
     let name = name.map(NodeName::as_str);
-    super::ask::<Nodes>(|json| scontrol(machine).args(["show", "node"]).args(name).arg(json)).map(|answer| answer.nodes)
+    super::ask::<Nodes>(|json| scontrol(host).args(["show", "node"]).args(name).arg(json)).map(|answer| answer.nodes)
 }
 
 /// Keeps new jobs from a node; running ones go on. Slurm insists on a reason.
-pub fn drain_node(machine: &Machine, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
-    drain(machine, name, reason)
+pub fn drain_node(writer: &HostWriter, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
+    drain(writer, name, reason)
 }
 
 /// Keeps new jobs from several nodes. Where one is not there, the others are drained all the same.
-pub fn drain_nodes(machine: &Machine, nodes: &HostList, reason: &str) -> Result<(), ScontrolError> {
-    drain(machine, nodes, reason)
+pub fn drain_nodes(writer: &HostWriter, nodes: &HostList, reason: &str) -> Result<(), ScontrolError> {
+    drain(writer, nodes, reason)
 }
 
 /// Takes a node down at once: its jobs are killed or queued again. Slurm insists on a reason.
-pub fn down_node(machine: &Machine, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
-    down(machine, name, reason)
+pub fn down_node(writer: &HostWriter, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
+    down(writer, name, reason)
 }
 
 /// Takes several nodes down at once. Where one is not there, the others go down all the same.
-pub fn down_nodes(machine: &Machine, nodes: &HostList, reason: &str) -> Result<(), ScontrolError> {
-    down(machine, nodes, reason)
+pub fn down_nodes(writer: &HostWriter, nodes: &HostList, reason: &str) -> Result<(), ScontrolError> {
+    down(writer, nodes, reason)
 }
 
 /// Opens a node. One that is open already is left alone, and tells so with `false`.
-pub fn resume_node(machine: &Machine, name: &NodeName) -> Result<bool, ScontrolError> {
-    resume(machine, name)
+pub fn resume_node(writer: &HostWriter, name: &NodeName) -> Result<bool, ScontrolError> {
+    resume(writer, name)
 }
 
 /// Opens several nodes, and tells with `false` that one of them at least was open already. Where one is not there, the others
 /// are opened all the same.
-pub fn resume_nodes(machine: &Machine, nodes: &HostList) -> Result<bool, ScontrolError> {
-    resume(machine, nodes)
+pub fn resume_nodes(writer: &HostWriter, nodes: &HostList) -> Result<bool, ScontrolError> {
+    resume(writer, nodes)
 }
 
 /// Sets several nodes to a state by its word, for whoever passes an administrator's choice on. Words that put nodes aside come with a
 /// reason. Where one node is not there, the others are changed all the same.
 pub fn set_nodes_state(
-    machine: &Machine,
+    writer: &HostWriter,
     nodes: &HostList,
     state: NodeWord,
     reason: Option<&str>,
@@ -199,7 +199,7 @@ pub fn set_nodes_state(
     let state = format!("state={}", state.as_str());
     let reason = reason.map(reason_argument);
     let changes: Vec<&str> = [Some(state.as_str()), reason.as_deref()].into_iter().flatten().collect();
-    update(machine, nodes, &changes)
+    update(writer, nodes, &changes)
 }
 
 /// A state that an administrator can ask for.
@@ -244,52 +244,52 @@ impl NodeWord {
 
 /// Has slurmctld write its nodes to disk now, by setting a comment on this one. A node that has just joined exists only in memory
 /// for up to five minutes, and a takeover would not know it.
-pub fn save_node(machine: &Machine, name: &NodeName) -> Result<(), ScontrolError> {
-    update(machine, name, &["comment=joined"])
+pub fn save_node(writer: &HostWriter, name: &NodeName) -> Result<(), ScontrolError> {
+    update(writer, name, &["comment=joined"])
 }
 
 /// Sets a node's weight. The next reconfigure of slurmctld brings back the one that the node registered with.
-pub fn set_node_weight(machine: &Machine, name: &NodeName, weight: u64) -> Result<(), ScontrolError> {
-    update(machine, name, &[&format!("weight={weight}")])
+pub fn set_node_weight(writer: &HostWriter, name: &NodeName, weight: u64) -> Result<(), ScontrolError> {
+    update(writer, name, &[&format!("weight={weight}")])
 }
 
 /// Sets a node's features, all of them active. They stay until the node is deleted.
 pub fn set_node_features<S: AsRef<str>>(
-    machine: &Machine,
+    writer: &HostWriter,
     name: &NodeName,
     features: &[S],
 ) -> Result<(), ScontrolError> {
     let list = features.iter().map(|feature| one_line(feature.as_ref())).collect::<Vec<_>>().join(",");
-    update(machine, name, &[&format!("availablefeatures={list}"), &format!("activefeatures={list}")])
+    update(writer, name, &[&format!("availablefeatures={list}"), &format!("activefeatures={list}")])
 }
 
 /// Sets a node's comment.
-pub fn set_node_comment(machine: &Machine, name: &NodeName, comment: &str) -> Result<(), ScontrolError> {
-    update(machine, name, &[&format!("comment={}", one_line(comment))])
+pub fn set_node_comment(writer: &HostWriter, name: &NodeName, comment: &str) -> Result<(), ScontrolError> {
+    update(writer, name, &[&format!("comment={}", one_line(comment))])
 }
 
 /// Notes on a node what was noted on another, or on its predecessor.
-pub fn set_node_notes(machine: &Machine, name: &NodeName, notes: &NodeNotes) -> Result<(), ScontrolError> {
+pub fn set_node_notes(writer: &HostWriter, name: &NodeName, notes: &NodeNotes) -> Result<(), ScontrolError> {
     let settings = notes.settings();
     if settings.is_empty() {
         return Ok(());
     }
-    update(machine, name, &settings.iter().map(String::as_str).collect::<Vec<_>>())
+    update(writer, name, &settings.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Sets the reason of a node that is set aside, and nothing else.
-pub fn set_node_reason(machine: &Machine, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
-    update(machine, name, &[&reason_argument(reason)])
+pub fn set_node_reason(writer: &HostWriter, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
+    update(writer, name, &[&reason_argument(reason)])
 }
 
 /// Marks a node as about to fail: it takes no new jobs. Slurm insists on a reason.
-pub fn fail_node(machine: &Machine, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
-    update(machine, name, &["state=fail", &reason_argument(reason)])
+pub fn fail_node(writer: &HostWriter, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
+    update(writer, name, &["state=fail", &reason_argument(reason)])
 }
 
 /// Deletes a node's record. One that is not there counts as deleted; one with jobs is refused.
-pub fn delete_node(machine: &Machine, name: &NodeName) -> Result<(), ScontrolError> {
-    match change(&scontrol(machine).arg("delete").arg(format!("nodename={name}"))) {
+pub fn delete_node(writer: &HostWriter, name: &NodeName) -> Result<(), ScontrolError> {
+    match change(&scontrol(writer.host()).arg("delete").arg(format!("nodename={name}"))) {
         Err(error) if error.refusal() == Some(Refusal::NoSuchNode) => Ok(()),
         other => other,
     }
@@ -304,24 +304,24 @@ fn reason_argument(reason: &str) -> String {
     }
 }
 
-fn drain(machine: &Machine, nodes: &dyn fmt::Display, reason: &str) -> Result<(), ScontrolError> {
-    update(machine, nodes, &["state=drain", &reason_argument(reason)])
+fn drain(writer: &HostWriter, nodes: &dyn fmt::Display, reason: &str) -> Result<(), ScontrolError> {
+    update(writer, nodes, &["state=drain", &reason_argument(reason)])
 }
 
-fn down(machine: &Machine, nodes: &dyn fmt::Display, reason: &str) -> Result<(), ScontrolError> {
-    update(machine, nodes, &["state=down", &reason_argument(reason)])
+fn down(writer: &HostWriter, nodes: &dyn fmt::Display, reason: &str) -> Result<(), ScontrolError> {
+    update(writer, nodes, &["state=down", &reason_argument(reason)])
 }
 
-fn resume(machine: &Machine, nodes: &dyn fmt::Display) -> Result<bool, ScontrolError> {
-    match update(machine, nodes, &["state=resume"]) {
+fn resume(writer: &HostWriter, nodes: &dyn fmt::Display) -> Result<bool, ScontrolError> {
+    match update(writer, nodes, &["state=resume"]) {
         Ok(()) => Ok(true),
         Err(error) if error.refusal() == Some(Refusal::NodeState) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-fn update(machine: &Machine, nodes: &dyn fmt::Display, changes: &[&str]) -> Result<(), ScontrolError> {
-    change(&scontrol(machine).arg("update").arg(format!("nodename={nodes}")).args(changes.iter().copied()))
+fn update(writer: &HostWriter, nodes: &dyn fmt::Display, changes: &[&str]) -> Result<(), ScontrolError> {
+    change(&scontrol(writer.host()).arg("update").arg(format!("nodename={nodes}")).args(changes.iter().copied()))
 }
 
 #[cfg(test)]

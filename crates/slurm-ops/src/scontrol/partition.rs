@@ -1,7 +1,7 @@
 //! Partitions in Slurm's eyes: look them up, open and close them, delete them, have them saved.
 
 use super::{MaybeNumber, PartitionSettings, Refusal, ScontrolError, ask, change, scontrol};
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 use serde::Deserialize;
 use slurm_conf::PartitionName;
 use std::path::Path;
@@ -102,14 +102,14 @@ impl From<Entry> for PartitionRecord {
 }
 
 /// Lists every partition.
-pub fn partitions(machine: &Machine) -> Result<Vec<PartitionRecord>, ScontrolError> {
-    let answer: Answer = ask(|json| scontrol(machine).args(["show", "partition", json]))?;
+pub fn partitions(host: &Host) -> Result<Vec<PartitionRecord>, ScontrolError> {
+    let answer: Answer = ask(|json| scontrol(host).args(["show", "partition", json]))?;
     Ok(answer.partitions.into_iter().map(PartitionRecord::from).collect())
 }
 
 /// Looks a partition up.
-pub fn partition(machine: &Machine, name: &PartitionName) -> PartitionLookup {
-    let answer = ask::<Answer>(|json| scontrol(machine).args(["show", "partition", name.as_str(), json]));
+pub fn partition(host: &Host, name: &PartitionName) -> PartitionLookup {
+    let answer = ask::<Answer>(|json| scontrol(host).args(["show", "partition", name.as_str(), json]));
     match answer {
         Ok(answer) => {
             let found = answer.partitions.into_iter().find(|entry| entry.name == name.as_str());
@@ -124,7 +124,7 @@ pub fn partition(machine: &Machine, name: &PartitionName) -> PartitionLookup {
 
 /// Opens or closes a partition. With `KeepPartState` in slurm.conf this is the only way.
 pub fn set_partition_state(
-    machine: &Machine,
+    writer: &HostWriter,
     name: &PartitionName,
     state: PartitionState,
 ) -> Result<(), ScontrolError> {
@@ -134,13 +134,13 @@ pub fn set_partition_state(
         PartitionState::Down => "down",
         PartitionState::Inactive => "inactive",
     };
-    update(machine, name, &format!("state={word}"))
+    update(writer, name, &format!("state={word}"))
 }
 
 /// Deletes a partition from the running slurmctld; its line in slurm.conf goes next. One that is not there counts as deleted; one
 /// that jobs name is refused.
-pub fn delete_partition(machine: &Machine, name: &PartitionName) -> Result<(), ScontrolError> {
-    match change(&scontrol(machine).arg("delete").arg(format!("partitionname={name}"))) {
+pub fn delete_partition(writer: &HostWriter, name: &PartitionName) -> Result<(), ScontrolError> {
+    match change(&scontrol(writer.host()).arg("delete").arg(format!("partitionname={name}"))) {
         Err(error) if error.refusal() == Some(Refusal::NoSuchPartition) => Ok(()),
         other => other,
     }
@@ -156,18 +156,18 @@ const SAVED_THROUGH: &str = "LLN";
 /// Has slurmctld write all its partitions to disk now, by setting one of them to what it is, and tells whether that was seen on
 /// `state_file`. After a reconfigure the file still has the partitions from before, and a takeover would restore those.
 pub fn save_partitions(
-    machine: &Machine,
+    writer: &HostWriter,
     name: &PartitionName,
     known: &PartitionSettings,
     state_file: impl AsRef<Path>,
 ) -> Result<bool, ScontrolError> {
-    let saved_at = || -> Option<SystemTime> { machine.path(&state_file).metadata().ok()?.modified().ok() };
+    let saved_at = || -> Option<SystemTime> { writer.path(&state_file).metadata().ok()?.modified().ok() };
     let Some(value) = known.get(name, SAVED_THROUGH) else {
         let command = format!("scontrol show partition {name}");
         return Err(ScontrolError::Refused { command, reason: "Invalid partition name specified".to_owned() });
     };
     let before = saved_at();
-    update(machine, name, &format!("{SAVED_THROUGH}={value}"))?;
+    update(writer, name, &format!("{SAVED_THROUGH}={value}"))?;
     let end = Instant::now() + SAVE_PATIENCE;
     while saved_at() == before {
         if Instant::now() >= end {
@@ -178,6 +178,6 @@ pub fn save_partitions(
     Ok(true)
 }
 
-fn update(machine: &Machine, name: &PartitionName, change_to: &str) -> Result<(), ScontrolError> {
-    change(&scontrol(machine).arg("update").arg(format!("partitionname={name}")).arg(change_to))
+fn update(writer: &HostWriter, name: &PartitionName, change_to: &str) -> Result<(), ScontrolError> {
+    change(&scontrol(writer.host()).arg("update").arg(format!("partitionname={name}")).arg(change_to))
 }

@@ -3,8 +3,9 @@
 use super::by_hand::{nodes, show_nodes};
 use super::{NodeSettings, could_not_ask, scontrol};
 use crate::clock;
+use crate::files::{self, Access, FileError};
 use crate::journal::{self, Verdict, complaint};
-use crate::machine::Machine;
+use crate::machine::{Host, HostWriter};
 use crate::{mounts, room};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -55,9 +56,9 @@ pub enum Candidate {
 
 /// Tells why slurmctld must not be told to reconfigure now, if so. Without a state directory that it can write it would die; without room
 /// there its successor would begin with the state of long ago, and forget or repeat every job of since.
-pub fn can_reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Result<(), String> {
-    match mounts::is_writable(machine, state_directory.as_ref(), SLURM_USER) {
-        Ok(true) if !room::is_enough(machine, &state_directory) => {
+pub fn can_reconfigure(host: &Host, state_directory: impl AsRef<Path>) -> Result<(), String> {
+    match mounts::is_writable(host, state_directory.as_ref(), SLURM_USER) {
+        Ok(true) if !room::is_enough(host, &state_directory) => {
             Err(format!("{} is full", state_directory.as_ref().display()))
         }
         Ok(true) => Ok(()),
@@ -70,12 +71,12 @@ pub fn can_reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> 
 ///
 /// `state_directory` is where slurmctld keeps its state. If that cannot be written a reconfigure would kill the daemon, so
 /// then nobody is asked.
-pub fn reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Reconfigure {
-    if let Err(why) = can_reconfigure(machine, state_directory) {
+pub fn reconfigure(writer: &HostWriter, state_directory: impl AsRef<Path>) -> Reconfigure {
+    if let Err(why) = can_reconfigure(writer.host(), state_directory) {
         return Reconfigure::Unknown { why };
     }
     let began = clock::now();
-    let output = match scontrol(machine).arg("reconfigure").deadline(RECONFIGURE_DEADLINE).output() {
+    let output = match scontrol(writer.host()).arg("reconfigure").deadline(RECONFIGURE_DEADLINE).output() {
         Ok(output) => output,
         Err(error) => return Reconfigure::Unknown { why: error.to_string() },
     };
@@ -86,7 +87,8 @@ pub fn reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Reco
         return Reconfigure::Refused { reason };
     }
     if output.stderr.contains("Socket timed out") {
-        return awaited(machine, began).unwrap_or_else(|| Reconfigure::Unknown { why: output.complaint().to_owned() });
+        return awaited(writer.host(), began)
+            .unwrap_or_else(|| Reconfigure::Unknown { why: output.complaint().to_owned() });
     }
     if could_not_ask(&output) {
         return Reconfigure::Unknown { why: output.complaint().to_owned() };
@@ -97,23 +99,24 @@ pub fn reconfigure(machine: &Machine, state_directory: impl AsRef<Path>) -> Reco
     }
     // The client only ever says "Unspecified error"; the successor that failed to start wrote the reason to the journal.
     Reconfigure::Refused {
-        reason: journal::complaint_of_reconfigure(machine, began).unwrap_or_else(|| output.complaint().to_owned()),
+        reason: journal::complaint_of_reconfigure(writer.host(), began)
+            .unwrap_or_else(|| output.complaint().to_owned()),
     }
 }
 
 /// Tells whether no client on this machine gets through although slurmctld runs. One of 25.11.2 that resumes after a refused reconfigure
 /// no longer serves its socket, which the successor took along, and only a restart brings it back.
-pub fn is_shut_out(machine: &Machine) -> bool {
-    let answer = scontrol(machine).arg("ping").deadline(CHECK_DEADLINE).output();
+pub fn is_shut_out(host: &Host) -> bool {
+    let answer = scontrol(host).arg("ping").deadline(CHECK_DEADLINE).output();
     answer.is_ok_and(|output| !output.success() && output.stderr.contains("failed to connect to any sack sockets"))
 }
 
 /// Waits for how a reconfigure ends whose client has given up. Asking again would only queue behind it: slurmctld serves nobody while its
 /// successor starts, and that one waits a minute for a file that is not there. `None`: the journal does not tell.
-fn awaited(machine: &Machine, began: u64) -> Option<Reconfigure> {
+fn awaited(host: &Host, began: u64) -> Option<Reconfigure> {
     let end = Instant::now() + LATE_VERDICT;
     loop {
-        match journal::verdict_of_reconfigure(machine, began)? {
+        match journal::verdict_of_reconfigure(host, began)? {
             Verdict::Accepted => return Some(Reconfigure::Accepted),
             Verdict::Refused(reason) => return Some(Reconfigure::Refused { reason }),
             Verdict::Pending if Instant::now() >= end => return None,
@@ -122,16 +125,37 @@ fn awaited(machine: &Machine, began: u64) -> Option<Reconfigure> {
     }
 }
 
-/// Has Slurm's parser read a configuration file, without asking any daemon. `path` is where the file really is, see
-/// [`Machine::path`]; relative `Include` lines are looked for beside it.
-///
+/// Has Slurm's parser read a configuration, without asking any daemon. `text` is at `path` while it is read, and gone afterwards;
+/// relative `Include` lines are looked for beside it.
+pub fn check(writer: &HostWriter, path: impl AsRef<Path>, text: &str) -> Result<Candidate, FileError> {
+    with_candidate(writer, path.as_ref(), text, |path| parse(writer.host(), path))
+}
+
+/// Does what [`check`] does and, in the same breath, asks slurmctld about its nodes, of whose settings a reconfigure takes some away: the client
+/// reads the candidate first, and reaches slurmctld by what stands in it. No settings: the candidate is refused, or nobody could be asked.
+pub fn check_and_ask(
+    writer: &HostWriter,
+    path: impl AsRef<Path>,
+    text: &str,
+) -> Result<(Candidate, Option<NodeSettings>), FileError> {
+    with_candidate(writer, path.as_ref(), text, |path| parse_and_ask(writer.host(), path))
+}
+
+fn with_candidate<T>(
+    writer: &HostWriter,
+    path: &Path,
+    text: &str,
+    look: impl FnOnce(&Path) -> T,
+) -> Result<T, FileError> {
+    files::replace(writer, path, text.as_bytes(), &Access::own(0o600))?;
+    let found = look(&writer.path(path));
+    files::remove(writer, path)?;
+    Ok(found)
+}
+
 /// Every client reads its configuration before it does anything, and `scontrol version` does nothing else.
-pub fn check(machine: &Machine, path: &Path) -> Candidate {
-    if !path.exists() {
-        // Slurm would wait a minute for it to appear.
-        return Candidate::Unknown { why: format!("there is no {}", path.display()) };
-    }
-    let command = scontrol(machine).arg("version").env("SLURM_CONF", path).deadline(CHECK_DEADLINE);
+fn parse(host: &Host, path: &Path) -> Candidate {
+    let command = scontrol(host).arg("version").env("SLURM_CONF", path).deadline(CHECK_DEADLINE);
     match command.output() {
         Ok(output) if output.success() => Candidate::Readable,
         Ok(output) => match parser_complaint(&output.stderr) {
@@ -142,23 +166,21 @@ pub fn check(machine: &Machine, path: &Path) -> Candidate {
     }
 }
 
-/// Does what [`check`] does and, in the same breath, asks slurmctld about its nodes, of whose settings a reconfigure takes some away: the client
-/// reads the candidate first, and reaches slurmctld by what stands in it. No settings: the candidate is refused, or nobody could be asked.
-pub fn check_and_ask(machine: &Machine, path: &Path) -> (Candidate, Option<NodeSettings>) {
-    let ask = || show_nodes(machine).env("SLURM_CONF", path).output();
-    match path.exists().then(ask) {
-        Some(Ok(output)) if output.success() => (Candidate::Readable, Some(nodes(&output.stdout))),
-        Some(Ok(output)) => match parser_complaint(&output.stderr) {
+fn parse_and_ask(host: &Host, path: &Path) -> (Candidate, Option<NodeSettings>) {
+    let ask = || show_nodes(host).env("SLURM_CONF", path).output();
+    match ask() {
+        Ok(output) if output.success() => (Candidate::Readable, Some(nodes(&output.stdout))),
+        Ok(output) => match parser_complaint(&output.stderr) {
             Some(reason) => (Candidate::Refused { reason }, None),
             // That slurmctld does not answer says nothing, unless it answers those who read the file in place, and them alone.
-            None if show_nodes(machine).output().is_ok_and(|output| output.success()) => match ask() {
+            None if show_nodes(host).output().is_ok_and(|output| output.success()) => match ask() {
                 Ok(output) if output.success() => (Candidate::Readable, Some(nodes(&output.stdout))),
                 Ok(output) => (Candidate::Refused { reason: complaints(&output.stderr) }, None),
-                Err(_) => (check(machine, path), None),
+                Err(_) => (parse(host, path), None),
             },
-            None => (check(machine, path), None),
+            None => (parse(host, path), None),
         },
-        Some(Err(_)) | None => (check(machine, path), None),
+        Err(_) => (parse(host, path), None),
     }
 }
 

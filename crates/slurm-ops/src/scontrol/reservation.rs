@@ -1,7 +1,7 @@
 //! Reservations: a node that one of them names must not be deleted under it.
 
 use super::{MaybeNumber, ScontrolError, ask, scontrol};
-use crate::machine::Machine;
+use crate::machine::Host;
 use serde::Deserialize;
 use slurm_conf::{HostList, NodeName};
 
@@ -26,7 +26,7 @@ impl ReservationRecord {
 }
 
 /// Lists every reservation, those to come included.
-pub fn reservations(machine: &Machine) -> Result<Vec<ReservationRecord>, ScontrolError> {
+pub fn reservations(host: &Host) -> Result<Vec<ReservationRecord>, ScontrolError> {
     #[derive(Deserialize)]
     struct Answer {
         reservations: Vec<Entry>,
@@ -38,7 +38,7 @@ pub fn reservations(machine: &Machine) -> Result<Vec<ReservationRecord>, Scontro
         start_time: MaybeNumber,
         end_time: MaybeNumber,
     }
-    let answer: Answer = ask(|json| scontrol(machine).args(["show", "reservation", json]))?;
+    let answer: Answer = ask(|json| scontrol(host).args(["show", "reservation", json]))?;
     let record = |entry: Entry| ReservationRecord {
         name: entry.name,
         nodes: entry.node_list,
@@ -49,6 +49,6 @@ pub fn reservations(machine: &Machine) -> Result<Vec<ReservationRecord>, Scontro
 }
 
 /// Lists the reservations that name a node.
-pub fn reservations_naming(machine: &Machine, node: &NodeName) -> Result<Vec<ReservationRecord>, ScontrolError> {
-    Ok(reservations(machine)?.into_iter().filter(|reservation| reservation.names(node)).collect())
+pub fn reservations_naming(host: &Host, node: &NodeName) -> Result<Vec<ReservationRecord>, ScontrolError> {
+    Ok(reservations(host)?.into_iter().filter(|reservation| reservation.names(node)).collect())
 }

@@ -1,7 +1,8 @@
 //! A small job on one node, to see whether it works.
 
-use super::{Command, Machine, client};
+use super::{Command, client};
 use crate::command::CommandError;
+use crate::machine::HostWriter;
 use slurm_conf::{NodeName, PartitionName};
 use std::time::Duration;
 
@@ -32,9 +33,9 @@ pub enum Smoke {
 const MEMORY: u64 = 16;
 
 /// Runs `hostname` on a node and waits for it at most `patience`: also for a place on the node.
-pub fn smoke(machine: &Machine, node: &NodeName, partition: &PartitionName, patience: Duration) -> Smoke {
+pub fn smoke(writer: &HostWriter, node: &NodeName, partition: &PartitionName, patience: Duration) -> Smoke {
     let seconds = patience.as_secs().max(1);
-    let command: Command = client(machine, "srun")
+    let command: Command = client(writer.host(), "srun")
         .args(["--quiet", "--nodes=1", "--ntasks=1", "--job-name=smoke-test"])
         .arg(format!("--nodelist={node}"))
         .arg(format!("--partition={partition}"))
