@@ -11,19 +11,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("slurm-conf", &[]),
     ("slurm-interface", &["slurm-conf"]),
     ("slurm-ops", &["slurm-conf"]),
+    ("slurm-unit", &["charm", "slurm-conf", "slurm-ops"]),
     ("charm-testing", &["charm", "slurm-conf", "slurm-ops"]),
-    ("slurmctld-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops"]),
-    ("slurmd-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops"]),
+    ("slurmctld-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit"]),
+    ("slurmd-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit"]),
     ("juju-local", &[]),
     ("xtask", &[]),
 ];
 
 /// A hook is a short sequential program: none of these in what a charm is made of.
 const ASYNCHRONOUS: &[&str] = &["async-std", "futures", "smol", "tokio"];
-const SEQUENTIAL: &[&str] = &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurmctld-charm", "slurmd-charm"];
+const SEQUENTIAL: &[&str] =
+    &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit", "slurmctld-charm", "slurmd-charm"];
 
 /// Only these have a test that takes the in-memory model.
-const TESTED_IN_MEMORY: &[&str] = &["charm", "slurmctld-charm", "slurmd-charm"];
+const TESTED_IN_MEMORY: &[&str] = &["charm", "slurm-unit", "slurmctld-charm", "slurmd-charm"];
 
 pub(super) fn check() -> Result<Findings> {
     Ok(findings(&super::cargo_metadata()?))

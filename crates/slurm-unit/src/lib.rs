@@ -1,0 +1,31 @@
+//! What every charm of a Slurm daemon does, written once: here Juju (`charm`) and the machine (`slurm-ops`) meet.
+//!
+//! | a charm needs | where |
+//! | --- | --- |
+//! | what a look and a step are handed | [`View`], [`Hands`] |
+//! | packages, hold, needrestart, workload version | [`install`] |
+//! | how systemd treats the daemon, and the call when it fails | [`service`] |
+//! | to be called again by itself | [`retry`] |
+//! | notes that outlive a dispatch, a refresh and a reboot | [`note`] |
+//! | an option that cannot be used, in one form | [`options`] |
+//!
+//! A charm says who it is in a [`Profile`]. It takes the facts, steps and conditions of these modules into its own enums, so
+//! that its plan stays the one place in which the order of all steps is visible.
+//!
+//! # What it refuses to do
+//!
+//! It knows no relation, no databag and no role. It decides nothing that differs between two charms.
+
+pub mod error;
+pub mod install;
+pub mod note;
+pub mod options;
+pub mod profile;
+pub mod retry;
+pub mod service;
+pub mod view;
+
+pub use error::Error;
+pub use options::OptionProblem;
+pub use profile::Profile;
+pub use view::{Hands, Trigger, View};

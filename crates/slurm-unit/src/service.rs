@@ -1,0 +1,100 @@
+//! How systemd treats the daemon: its state, our drop-in, and the service that calls the charm when the daemon has failed.
+
+use crate::{Error, Hands, Profile, View};
+use charm::Wake;
+use slurm_ops::systemd::{self, UnitState};
+
+/// The event that systemd sends when the daemon has failed.
+pub const FAILURE_EVENT: &str = "daemon-failed";
+
+/// What systemd says about a daemon, in the words that plans use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Running {
+    Stopped,
+    /// It ended badly and may be on its way up again.
+    Failing,
+    Starting,
+    Up,
+}
+
+/// Judges the state of a unit. A daemon that a signal ended says nothing about its configuration, and systemd starts it again.
+pub fn running(unit: &UnitState) -> Running {
+    let killed = matches!(unit.result.as_str(), "signal" | "core-dump" | "oom-kill" | "watchdog");
+    match (unit.active.as_str(), unit.sub.as_str()) {
+        _ if unit.is_active() => Running::Up,
+        (_, "auto-restart" | "auto-restart-queued") if killed => Running::Stopped,
+        ("failed", _) | (_, "auto-restart" | "auto-restart-queued") => Running::Failing,
+        _ if unit.is_starting() => Running::Starting,
+        _ => Running::Stopped,
+    }
+}
+
+/// The files of ours that systemd reads.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServiceFiles {
+    pub drop_in: Option<String>,
+    pub failure_service: Option<String>,
+}
+
+impl ServiceFiles {
+    /// Looks which files are there. Starts no process.
+    pub fn look(view: &View, profile: &Profile) -> Result<Self, Error> {
+        Ok(Self {
+            drop_in: systemd::read_drop_in(&view.host, profile.service, Profile::DROP_IN)?,
+            failure_service: systemd::read_unit_file(&view.host, &profile.failure_service())?,
+        })
+    }
+
+    /// Says what is missing, or differs from `wanted`.
+    pub fn steps(&self, wanted: &Self) -> Vec<ServiceStep> {
+        let mut steps = Vec::new();
+        if let Some(text) = wanted.failure_service.as_ref().filter(|text| self.failure_service.as_ref() != Some(text)) {
+            steps.push(ServiceStep::WriteFailureService(text.clone()));
+        }
+        if let Some(text) = wanted.drop_in.as_ref().filter(|text| self.drop_in.as_ref() != Some(text)) {
+            steps.push(ServiceStep::WriteDropIn(text.clone()));
+        }
+        steps
+    }
+}
+
+/// Returns the text of the service that calls the charm of a unit when its daemon has failed.
+pub fn failure_service(unit: &charm::UnitName, profile: &Profile) -> String {
+    let wake = Wake::new(unit, FAILURE_EVENT);
+    let description = format!("Calls the charm of {unit}: {} has failed", profile.daemon);
+    systemd::one_shot_service(&description, &wake.command, Wake::PATIENCE)
+}
+
+/// A change of how systemd treats the daemon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServiceStep {
+    WriteDropIn(String),
+    WriteFailureService(String),
+    /// Has systemd read files that are right already: a dispatch was killed before it said so.
+    ReloadUnits,
+}
+
+impl ServiceStep {
+    /// Names the step.
+    pub fn name(&self, profile: &Profile) -> String {
+        match self {
+            Self::WriteDropIn(_) => format!("write the drop-in of {}", profile.service),
+            Self::WriteFailureService(_) => format!("write {}", profile.failure_service()),
+            Self::ReloadUnits => "have systemd read its unit files".to_owned(),
+        }
+    }
+
+    /// Makes the change.
+    pub fn apply(&self, hands: &Hands, profile: &Profile) -> Result<(), Error> {
+        match self {
+            Self::WriteDropIn(text) => {
+                systemd::ensure_drop_in(&hands.host, profile.service, Profile::DROP_IN, text)?;
+            }
+            Self::WriteFailureService(text) => {
+                systemd::ensure_unit_file(&hands.host, &profile.failure_service(), text)?;
+            }
+            Self::ReloadUnits => systemd::daemon_reload(&hands.host)?,
+        }
+        Ok(())
+    }
+}
