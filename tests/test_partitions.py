@@ -175,6 +175,25 @@ def reconfigure_lines(cluster):
     return eventually(lambda: cluster.reconfigures() - before, bool, "lines of a reconfigure", 10)
 
 
+def test_a_partition_written_over_two_lines_closes_only_itself(cluster):
+    """A backslash continues a line of slurm.conf: what follows belongs to that partition alone."""
+    before = cluster.slurm_conf()
+    cluster.shell("slurmctld/0", r"printf '%s\n' 'PartitionName=byhand Nodes=compute \' ' State=DOWN' >>/etc/slurm/slurm.conf")
+    try:
+        cluster.fire("slurmctld/0")
+        await_partition(cluster, {"State": "DOWN"}, "byhand")
+        cluster.quiet()
+        states = {name: cluster.partition(name)["State"] for name in ("byhand", "compute", "debug")}
+        assert states == {"byhand": "DOWN", "compute": "UP", "debug": "UP"}
+        assert len(cluster.hosts(nodes=2)) == 2
+    finally:
+        cluster.root("slurmctld/0", "tee", "/etc/slurm/slurm.conf", stdin=before)
+        cluster.fire("slurmctld/0")
+        for name in ("compute", "debug"):
+            cluster.scontrol("update", f"partitionname={name}", "state=up")
+    eventually(cluster.partitions, lambda seen: "byhand" not in seen, "partitions", 60)
+
+
 def test_a_reserved_name_is_refused(cluster):
     # Slurm takes a partition called DEFAULT for the defaults of all others. Juju allows the name in small letters.
     cluster.deploy_compute("default", units=1)

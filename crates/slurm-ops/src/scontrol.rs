@@ -13,7 +13,7 @@ mod reconfigure;
 mod reservation;
 mod smoke;
 
-pub use by_hand::{NodeSettings, PartitionSettings, Settings, node_settings, partition_settings, restore};
+pub use by_hand::{node_settings, partition_settings, restore};
 pub use harm::harm;
 pub use jobs::{JobRecord, LocalJobs, cancel_jobs, jobs, jobs_in_partition, jobs_on, jobs_waiting_for, local_jobs};
 pub use judge::{judge_node, judge_partition};

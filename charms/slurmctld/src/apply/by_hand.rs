@@ -5,16 +5,17 @@
 use crate::error::Error;
 use crate::names;
 use crate::observe::Memory;
-use slurm_conf::PartitionName;
+use slurm_conf::overrides::{PartitionSettings, RuntimeSettings};
+use slurm_conf::{EffectiveConf, PartitionName, SlurmConf};
 use slurm_ops::Machine;
 use slurm_ops::files::{self, Access};
-use slurm_ops::scontrol::{self, PartitionSettings, ScontrolError, Settings};
+use slurm_ops::scontrol::{self, ScontrolError};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What is known about what was set by hand.
 pub(super) enum Noted {
-    Settings(Settings),
+    Settings(RuntimeSettings),
     /// Beside a file that its parser cannot read no command of Slurm works. The reconfigure will say so, and change nothing.
     Nothing,
     /// Nobody could be asked, so a reconfigure might take something away that nobody could put back.
@@ -42,10 +43,10 @@ pub(super) fn note(machine: &Machine, memory: &mut Memory) -> Result<Noted, Erro
 }
 
 /// Returns what slurmctld told this dispatch a moment ago, and asks it for the rest.
-fn settings(machine: &Machine, memory: &mut Memory) -> Result<Settings, ScontrolError> {
+fn settings(machine: &Machine, memory: &mut Memory) -> Result<RuntimeSettings, ScontrolError> {
     let partitions = memory.partitions.take().map_or_else(|| scontrol::partition_settings(&machine.host()), Ok)?;
     let nodes = memory.nodes.take().map_or_else(|| scontrol::node_settings(&machine.host()), Ok)?;
-    Ok(Settings { nodes, partitions })
+    Ok(RuntimeSettings { nodes, partitions })
 }
 
 /// Looks for partitions that slurmctld has and `new` has not, and says whether there are none: a reconfigure would end them, and every job in
@@ -60,14 +61,16 @@ pub(super) fn is_safe(machine: &Machine, memory: &mut Memory, new: Option<&str>)
 }
 
 fn at_risk(machine: &Machine, known: &PartitionSettings, new: &str) -> Result<BTreeSet<String>, Error> {
-    let mut missing = known.missing_in(new);
-    if missing.is_empty() {
+    // A file that cannot be parsed is refused by slurmctld, which then keeps what it has.
+    let Ok(new) = SlurmConf::parse(new) else { return Ok(BTreeSet::new()) };
+    if known.missing_in(&EffectiveConf::of(&new)).is_empty() {
         return Ok(BTreeSet::new());
     }
-    missing = known.missing_in(&with_included(machine, new)?);
+    let missing = known.missing_in(&with_included(machine, &new));
     let accepted =
         files::read_text(&machine.host(), format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?.unwrap_or_default();
-    let by_scontrol = known.missing_in(&with_included(machine, &accepted)?);
+    let accepted = SlurmConf::parse(&accepted).unwrap_or_default();
+    let by_scontrol = known.missing_in(&with_included(machine, &accepted));
     let stays = |name: &String| match name.parse::<PartitionName>() {
         Ok(own) if !by_scontrol.contains(name) => {
             !scontrol::jobs_in_partition(&machine.host(), &own).is_ok_and(|jobs| jobs.is_empty())
@@ -77,19 +80,26 @@ fn at_risk(machine: &Machine, known: &PartitionSettings, new: &str) -> Result<BT
     Ok(missing.into_iter().filter(stays).collect())
 }
 
-/// Returns a file with those that it includes behind it.
-fn with_included(machine: &Machine, conf: &str) -> Result<String, Error> {
-    let mut whole = conf.to_owned();
-    for line in conf.lines() {
-        let mut words = line.split_whitespace();
-        if words.next().is_some_and(|word| word.eq_ignore_ascii_case("Include"))
-            && let Some(path) = words.next()
-        {
-            let path = Path::new(names::CONFIGURATION_DIRECTORY).join(path);
-            whole += &format!("\n{}", files::read_text(&machine.host(), path)?.unwrap_or_default());
-        }
-    }
-    Ok(whole)
+/// Returns what a slurm.conf says together with the files that it includes. Slurm refuses a file if it cannot read one of these.
+fn with_included(machine: &Machine, conf: &SlurmConf) -> EffectiveConf {
+    EffectiveConf::read(conf, |path| {
+        let path = Path::new(names::CONFIGURATION_DIRECTORY).join(path);
+        files::read_text(&machine.host(), path).ok().flatten()
+    })
+}
+
+/// Sets again what a reconfigure undid. Returns the partitions as they are now, unless something was set.
+///
+/// If one of the files cannot be parsed nothing counts as chosen in them, and all that was set stays.
+pub(super) fn restore(
+    machine: &Machine,
+    before: &RuntimeSettings,
+    old: &str,
+    new: &str,
+) -> Result<Option<PartitionSettings>, ScontrolError> {
+    let read = |text: &str| SlurmConf::parse(text).ok().map(|conf| with_included(machine, &conf));
+    let (old, new) = read(old).zip(read(new)).unwrap_or_default();
+    scontrol::restore(&machine.writer(), before, &old, &new)
 }
 
 /// Forgets the note: all of it is back in place, or nothing was taken away.

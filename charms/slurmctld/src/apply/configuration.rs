@@ -125,7 +125,7 @@ pub(super) fn reconfigure(
     match scontrol::reconfigure(&machine.writer(), names::STATE_DIRECTORY) {
         Reconfigure::Accepted => {
             let (old, new) = (back.slurm.as_deref().unwrap_or_default(), live.slurm.as_deref().unwrap_or_default());
-            let kept = set_by_hand.map(|before| scontrol::restore(&machine.writer(), &before, old, new)).transpose();
+            let kept = set_by_hand.map(|before| by_hand::restore(machine, &before, old, new)).transpose();
             match kept {
                 // It answers as before, and may have told what is asked next.
                 Ok(Some(partitions)) => memory.partitions = partitions,

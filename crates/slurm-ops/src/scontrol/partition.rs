@@ -1,9 +1,10 @@
 //! Partitions in Slurm's eyes: look them up, open and close them, delete them, have them saved.
 
-use super::{MaybeNumber, PartitionSettings, Refusal, ScontrolError, ask, change, scontrol};
+use super::{MaybeNumber, Refusal, ScontrolError, ask, change, scontrol};
 use crate::machine::{Host, HostWriter};
 use serde::Deserialize;
 use slurm_conf::PartitionName;
+use slurm_conf::overrides::PartitionSettings;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 

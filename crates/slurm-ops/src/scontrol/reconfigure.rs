@@ -1,12 +1,13 @@
 //! Configuration files and slurmctld: would it read this one, and has it taken the new one.
 
-use super::by_hand::{nodes, show_nodes};
-use super::{NodeSettings, could_not_ask, scontrol};
+use super::by_hand::show_nodes;
+use super::{could_not_ask, scontrol};
 use crate::clock;
 use crate::files::{self, Access, FileError};
 use crate::journal::{self, Verdict, complaint};
 use crate::machine::{Host, HostWriter};
 use crate::{mounts, room};
+use slurm_conf::overrides::NodeSettings;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -169,12 +170,12 @@ fn parse(host: &Host, path: &Path) -> Candidate {
 fn parse_and_ask(host: &Host, path: &Path) -> (Candidate, Option<NodeSettings>) {
     let ask = || show_nodes(host).env("SLURM_CONF", path).output();
     match ask() {
-        Ok(output) if output.success() => (Candidate::Readable, Some(nodes(&output.stdout))),
+        Ok(output) if output.success() => (Candidate::Readable, Some(NodeSettings::from_shown(&output.stdout))),
         Ok(output) => match parser_complaint(&output.stderr) {
             Some(reason) => (Candidate::Refused { reason }, None),
             // That slurmctld does not answer says nothing, unless it answers those who read the file in place, and them alone.
             None if show_nodes(host).output().is_ok_and(|output| output.success()) => match ask() {
-                Ok(output) if output.success() => (Candidate::Readable, Some(nodes(&output.stdout))),
+                Ok(output) if output.success() => (Candidate::Readable, Some(NodeSettings::from_shown(&output.stdout))),
                 Ok(output) => (Candidate::Refused { reason: complaints(&output.stderr) }, None),
                 Err(_) => (parse(host, path), None),
             },
