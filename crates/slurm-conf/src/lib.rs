@@ -77,6 +77,7 @@ mod document;
 mod effective;
 mod error;
 mod gres;
+pub mod hazards;
 mod hostlist;
 mod index;
 mod lexer;

@@ -1,4 +1,4 @@
-//! Which changes of slurm.conf a running cluster would pay for, by what a real one paid.
+//! The running cluster is asked what has to be known about a new slurm.conf. Which changes are hazards, slurm-conf tests.
 
 mod support;
 
@@ -31,33 +31,15 @@ fn refused(sandbox: &Sandbox, old: &str, new: &str) -> Option<String> {
 fn tables_that_have_no_room_for_what_is_there_are_refused() {
     let sandbox = cluster(5);
     for (line, culprit) in [
-        ("MaxNodeCount=0", Some("MaxNodeCount=0: at least 2, ")),
         ("MaxNodeCount=1", Some("MaxNodeCount=1: at least 2, ")),
-        ("maxnodecount=0x1", Some("MaxNodeCount=1: ")),
         ("MaxNodeCount=2", None),
         ("MaxJobCount=1", Some("MaxJobCount=1: at least 15, or slurmctld forgets jobs (it has 5)")),
-        ("MaxJobCount=14", Some("at least 15, ")),
         ("MaxJobCount=15", None),
-        ("MaxJobCount=100000", None),
-        ("MaxJobId=2", Some("MaxJobId=2: at least 15, ")),
-        ("MaxJobId=unlimited", None),
-        ("FirstJobId=100", None),
-        ("FirstJobId=0x03fefffe", Some("MaxJobId=67043328: at least 15, ")),
     ] {
         let found = refused(&sandbox, OLD, &format!("{OLD}{line}\n"));
         assert_eq!(found.is_some(), culprit.is_some(), "{line}: {found:?}");
         assert!(found.unwrap_or_default().contains(culprit.unwrap_or_default()), "{line}");
     }
-}
-
-#[test]
-fn an_option_that_is_taken_back_may_leave_too_little_room_as_well() {
-    let sandbox = cluster(12_000);
-    let large = format!("{OLD}MaxJobCount=50000\n");
-    let why = refused(&sandbox, &large, OLD).unwrap();
-    assert!(why.starts_with("MaxJobCount=10000, the default: at least 13200, "), "{why}");
-    // What is not made worse is nobody's business.
-    assert_eq!(refused(&sandbox, OLD, &format!("{OLD}KillWait=60\n")), None);
 }
 
 #[test]
@@ -82,39 +64,16 @@ fn slurmctld_that_cannot_be_asked_is_no_answer() {
 }
 
 #[test]
-fn healthy_nodes_get_time_to_answer() {
-    let sandbox = cluster(0);
-    for (value, fits) in [("1", false), ("9", false), ("10", true), ("0", true), ("300", true)] {
-        let found = refused(&sandbox, OLD, &format!("{OLD}SlurmdTimeout={value}\n"));
-        assert_eq!(found.is_none(), fits, "{value}: {found:?}");
-    }
-    let found = refused(&sandbox, "SlurmdTimeout=0\n", "SlurmdTimeout=2\n");
-    assert!(found.is_some_and(|why| why.starts_with("SlurmdTimeout=2: ")));
-    // Who lives with little lives better with more.
-    assert_eq!(refused(&sandbox, "SlurmdTimeout=2\n", "SlurmdTimeout=5\n"), None);
-}
-
-#[test]
 fn a_plugin_that_is_not_there_is_named() {
     let sandbox = cluster(0);
     for (line, culprit) in [
         ("TaskPlugin=task/affinity", None),
-        ("TaskPlugin=affinity", None),
         ("TaskPlugin=task/affinity,task/bogus", Some("TaskPlugin: there is no plugin task/bogus on this machine")),
-        ("TaskPlugin=task/none", None),
         ("MpiDefault=pmix", None),
-        ("MpiDefault=none", None),
         ("MpiDefault=bogus", Some("MpiDefault: there is no plugin mpi/bogus on this machine")),
-        ("CliFilterPlugins=cli_filter/bogus", Some("CliFilterPlugins: there is no plugin cli_filter/bogus")),
-        ("ProctrackType=proctrack/bogus", Some("ProctrackType: ")),
-        ("JobContainerType=job_container/bogus", Some("JobContainerType: ")),
-        // Where such plugins are is the operator's to know.
-        ("PluginDir=/opt/slurm\nMpiDefault=bogus", None),
     ] {
         let found = refused(&sandbox, OLD, &format!("{OLD}{line}\n"));
         assert_eq!(found.is_some(), culprit.is_some(), "{line}: {found:?}");
         assert!(found.unwrap_or_default().contains(culprit.unwrap_or_default()), "{line}");
     }
-    // What was taken before stays.
-    assert_eq!(refused(&sandbox, "MpiDefault=bogus\n", "MpiDefault=bogus\nKillWait=60\n"), None);
 }
