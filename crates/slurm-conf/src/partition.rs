@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 
 const NAME_KEY: &str = "partitionname";
 const NODES_KEY: &str = "nodes";
+/// The keys whose values follow from the application.
+const IDENTITY: [&str; 2] = ["PartitionName", "Nodes"];
 
 /// One partition of the cluster. Its nodes are always those of the node set of the same name.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,15 +32,21 @@ impl Partition {
 
     /// Reads the operator's options, one line of `Key=Value`, for the partition of `application`. Keys may have any letter case.
     ///
-    /// `PartitionName` and `Nodes` are refused: they follow from the application. A key that this crate does not know is taken as
-    /// free text, since the installed Slurm may know it: see [`Partition::unknown`].
+    /// `PartitionName` and `Nodes` follow from the application, so the only value that they may have is its name. A key that this
+    /// crate does not know is taken as free text, since the installed Slurm may know it: see [`Partition::unknown`].
     pub fn from_config(application: &str, text: &str) -> Result<Self, OptionError> {
         let mut partition = Self::new(PartitionName::new(application)?);
         for (key, value) in option_pairs(text)? {
-            if partition.has(&key) {
+            if let Some(given) = IDENTITY.into_iter().find(|given| given.eq_ignore_ascii_case(&key)) {
+                if value != application {
+                    let expected = format!("`{application}`, the name of the application");
+                    return Err(OptionError::Value { key: given.to_owned(), value: excerpt(&value), expected });
+                }
+            } else if partition.has(&key) {
                 return Err(OptionError::Duplicate { key });
+            } else {
+                partition.set(&key, &value)?;
             }
-            partition.set(&key, &value)?;
         }
         Ok(partition)
     }
@@ -147,7 +155,7 @@ impl Partition {
     }
 
     fn set_unknown(&mut self, key: &str, value: &str) -> Result<(), OptionError> {
-        if key.eq_ignore_ascii_case(NAME_KEY) || key.eq_ignore_ascii_case(NODES_KEY) {
+        if IDENTITY.iter().any(|given| given.eq_ignore_ascii_case(key)) {
             return Err(OptionError::Reserved { key: key.to_owned() });
         }
         let key = unknown_key(key)?;
@@ -168,9 +176,10 @@ impl Partition {
 
     /// Returns the pairs of the slurm.conf line, name first.
     pub(crate) fn pairs(&self, nodeset: &NodeSet) -> Vec<(&str, String)> {
-        let identity = [("PartitionName", self.name.to_string()), ("Nodes", nodeset.name().to_string())];
-        identity
+        let names = [self.name.to_string(), nodeset.name().to_string()];
+        IDENTITY
             .into_iter()
+            .zip(names)
             .chain(self.options.iter().map(|(option, value)| (option.name, option.value_to_text(value))))
             .chain(self.others.iter().map(|(key, value)| (key.as_str(), value.clone())))
             .collect()
@@ -247,6 +256,27 @@ mod tests {
             r#"{"defaulttime":"45:00","maxtime":"1:00:00","state":"up","partitionname":"compute","nodes":["compute"]}"#;
         assert_eq!(partition.to_json().to_string(), expected);
         assert_eq!(Partition::from_json(&partition.to_json()).unwrap(), partition);
+    }
+
+    #[test]
+    fn what_follows_from_the_application_may_be_said_again() {
+        let partition =
+            Partition::from_config("compute", "partitionname=compute MaxTime=60 NODES=\"compute\"").unwrap();
+        assert_eq!(partition, Partition::from_config("compute", "MaxTime=60").unwrap());
+    }
+
+    #[test]
+    fn another_name_or_other_nodes_are_named() {
+        for (text, message) in [
+            ("PartitionName=other", "value `other` of PartitionName: expected `compute`, the name of the application"),
+            (
+                "partitionname=Compute",
+                "value `Compute` of PartitionName: expected `compute`, the name of the application",
+            ),
+            ("MaxTime=1 nodes=ALL", "value `ALL` of Nodes: expected `compute`, the name of the application"),
+        ] {
+            assert_eq!(Partition::from_config("compute", text).unwrap_err().to_string(), message);
+        }
     }
 
     #[test]
