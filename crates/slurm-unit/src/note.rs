@@ -19,6 +19,8 @@ pub trait Note: Serialize + DeserializeOwned {
     const PATH: &'static str;
     /// The version of its form.
     const VERSION: u64;
+    /// It is beside Slurm's own files, belongs to Slurm's user, and others may read it. Otherwise the directory is the charm's.
+    const BESIDE_SLURM: bool = false;
 
     /// Reads a note of an earlier version. None: this charm does not know that version.
     fn upgrade(_version: u64, _fields: Map<String, Value>) -> Option<Self> {
@@ -87,12 +89,17 @@ pub fn render<T: Note>(note: &T) -> String {
     Value::Object(fields).to_string() + "\n"
 }
 
-/// Keeps a note in the charm's own directory.
+/// Keeps a note.
 pub fn write<T: Note>(writer: &HostWriter, note: &T) -> Result<(), Error> {
+    let text = render(note);
+    if T::BESIDE_SLURM {
+        files::replace(writer, T::PATH, text.as_bytes(), &Access::slurm(0o644))?;
+        return Ok(());
+    }
     if let Some((directory, _)) = T::PATH.rsplit_once('/') {
         files::ensure_directory(writer, directory, &Access::own(0o700))?;
     }
-    files::replace(writer, T::PATH, render(note).as_bytes(), &Access::own(0o600))?;
+    files::replace(writer, T::PATH, text.as_bytes(), &Access::own(0o600))?;
     Ok(())
 }
 
