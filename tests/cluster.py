@@ -37,8 +37,6 @@ class Cluster:
 
     def __init__(self, juju):
         self.juju = juju
-        # Before the model exists, so that it can be compared with what is left afterwards.
-        self.traces_before = host.traces() if host.is_juju_local() else set()
 
     # Deploying
 

@@ -1,10 +1,15 @@
-"""What machines of juju-local leave on the host while they run, so that one can see that nothing stays."""
+"""What one model of juju-local has on this host, so that a test can see that nothing of it stays.
+
+Only what carries the model's own names is looked at. Other programs, other models and other checkouts mount, boot and end things
+on the same host at any moment, and none of that may fail a test.
+"""
 import os
 import pathlib
 import re
 import shutil
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
+DEFAULT_STATE = "/var/lib/juju-local"
 
 
 def is_juju_local():
@@ -13,30 +18,34 @@ def is_juju_local():
     return juju is not None and os.path.basename(os.path.realpath(juju)) == "juju-local"
 
 
-def traces():
-    """Names of network namespaces, links, mounts, cgroups and processes on this host."""
-    found = {f"namespace {path.name}" for path in directory("/run/netns")}
-    found |= {f"link {path.name}" for path in directory("/sys/class/net")}
+def state_directory(environment=os.environ):
+    """Where juju-local keeps its models, for a process with this environment."""
+    return pathlib.Path(environment.get("JUJU_LOCAL_STATE") or DEFAULT_STATE).resolve()
+
+
+def traces(model, digits):
+    """Names of what a model has on this host: network namespaces, links, mounts, cgroups, processes and its directory.
+
+    `digits` are the six of the model's UUID that the names of its machines carry: `jl-9c41f0-0`, `juju-9c41f0-0`.
+    """
+    state = state_directory()
+    home = state / "models" / model
+    own = re.compile(rf"\b(?:jl|juju)-{digits}\b|{re.escape(str(home))}(?![\w.-])")
+    found = {f"namespace {path.name}" for path in directory("/run/netns") if own.search(path.name)}
+    found |= {f"link {path.name}" for path in directory("/sys/class/net") if own.search(path.name)}
     mounts = pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
-    found |= {f"mount {line.split()[4]}" for line in mounts}
+    # The whole line: the layers of an overlay are among its options.
+    found |= {f"mount {line.split()[4]}" for line in mounts if own.search(unescaped(line))}
     # Both where cgroup v2 is alone and where it lives beside v1. They come and go meanwhile, which a walk does not mind.
-    found |= {f"cgroup {path}" for top in ("", "unified") for path, _, _ in os.walk(CGROUPS / top / "juju-local")}
-    return found | {f"process {words}" for words in processes()}
+    groups = (path for top in ("", "unified") for path, _, _ in os.walk(CGROUPS / top / "juju-local"))
+    found |= {f"cgroup {path}" for path in groups if own.search(path)}
+    found |= {f"process {words}" for words in processes(own, model, state)}
+    return found | ({f"directory {home}"} if home.exists() else set())
 
 
-def left_over(before, after, model, machine_ids):
-    """What came with this model and is still there. What carries the name of another model is none of ours."""
-    ours = "|".join(sorted(machine_ids)) or "none"
-    other = re.compile(rf"\b(?:jl|juju)-(?!(?:{ours})\b)[0-9a-f]{{6}}\b")
-    return {
-        trace
-        for trace in after - before
-        if not other.search(trace) and (not trace.startswith("process ") or concerns(trace, model, machine_ids))
-    }
-
-
-def concerns(trace, model, machine_ids):
-    return model in trace or any(identifier in trace for identifier in machine_ids)
+def unescaped(line):
+    """A line of mountinfo with blanks as blanks: the kernel writes them as `\\040`."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), line)
 
 
 def directory(path):
@@ -44,11 +53,25 @@ def directory(path):
     return list(path.iterdir()) if path.is_dir() else []
 
 
-def processes():
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+def processes(own, model, state):
+    """Command lines of the model's processes.
+
+    Some carry the model's name only, as the daemon does. A model in another state directory may have the same name.
+    """
+    named = re.compile(rf"(?<![\w.-]){re.escape(model)}(?![\w.-])")
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            words = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            if not words or path.name == str(os.getpid()):
+                continue
+            of_name = named.search(words) and state_directory(environment(path)) == state
+            if of_name or own.search(words) or own.search((path / "cgroup").read_text()):
+                yield words
         except OSError:
             continue  # It has ended meanwhile.
-        if words and path.parent.name != str(os.getpid()):
-            yield words
+
+
+def environment(process):
+    """The environment that a process was started with."""
+    pairs = (process / "environ").read_bytes().decode(errors="replace").split("\0")
+    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)

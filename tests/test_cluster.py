@@ -112,9 +112,8 @@ def test_destroying_the_model_leaves_nothing_behind(cluster):
     with pytest.raises(jubilant.CLIError):
         cluster.juju.cli("status", "--model", model, include_model=False)
     if host.is_juju_local():
-        identifiers = {re.fullmatch(r"juju-([0-9a-f]{6})-\d+", name).group(1) for name in names}
-        left = lambda: host.left_over(cluster.traces_before, host.traces(), model, identifiers)
-        eventually(left, lambda seen: not seen, f"traces of {model}", 30)
+        [digits] = {re.fullmatch(r"juju-([0-9a-f]{6})-\d+", name).group(1) for name in names}
+        eventually(lambda: host.traces(model, digits), lambda seen: not seen, f"traces of {model}", 30)
 
 
 def key_material(cluster):

@@ -16,7 +16,7 @@ import jubilant
 
 import host
 
-STATE = pathlib.Path(os.environ.get("JUJU_LOCAL_STATE") or "/var/lib/juju-local")
+STATE = host.state_directory()
 
 
 class Event(typing.NamedTuple):
@@ -32,7 +32,6 @@ class Lab:
     """A model and everything a test does to it."""
 
     def __init__(self, release="4.0", config=None):
-        self.traces_before = host.traces()
         self.juju = jubilant.Juju()
         self.model = f"probe-{secrets.token_hex(3)}"
         # Regular update-status hooks would only be in the way.
@@ -165,16 +164,11 @@ class Lab:
 
     def frame(self):
         """What there is of this model's machines on the host, without what goes on inside of them."""
-        ours = {trace for trace in host.traces() if self.identifier in trace or self.model in trace}
-        return {trace for trace in ours if is_frame(trace)}
+        return {trace for trace in self.traces() if is_frame(trace)}
 
-    def left_over(self):
-        """What carries this model's name or digits, and links: nobody may add any to the host's own network.
-
-        Other mounts and cgroups are not looked at: tests of other checkouts may run beside these.
-        """
-        new = host.left_over(self.traces_before, host.traces(), self.model, {self.identifier})
-        return {trace for trace in new if trace.startswith("link ") or host.concerns(trace, self.model, {self.identifier})}
+    def traces(self):
+        """Everything of this model on the host."""
+        return host.traces(self.model, self.identifier)
 
     def destroy(self, **options):
         """Ends the model, by force unless told otherwise, and sees to it that nothing stays."""
@@ -183,8 +177,7 @@ class Lab:
         self.assert_gone()
 
     def assert_gone(self):
-        eventually(self.left_over, lambda seen: not seen, f"traces of {self.model} on the host", 30)
-        assert not (STATE / "models" / self.model).exists()
+        eventually(self.traces, lambda seen: not seen, f"traces of {self.model} on the host", 30)
 
     @property
     def exists(self):
