@@ -224,11 +224,14 @@ class Cluster:
         self.await_job(job, "RUNNING")
         return job
 
-    def await_saved(self, job):
-        """Waits until slurmctld has written the job down. It does so within some seconds; Slurm itself forgets it in a crash before."""
+    def await_saved(self, job, event="StartTime"):
+        """Waits until slurmctld has written down that the job was started, or submitted (`SubmitTime`).
+
+        It does so within some seconds; in a crash before that Slurm itself forgets it.
+        """
         script = f"""
         state=$(sed -n 's/^StateSaveLocation=//p' /etc/slurm/slurm.conf)
-        start=$(date --date="$(scontrol show job {job} | sed -n 's/.*StartTime=\\([^ ]*\\).*/\\1/p')" +%s)
+        start=$(date --date="$(scontrol show job {job} | sed -n 's/.*\\b{event}=\\([^ ]*\\).*/\\1/p')" +%s)
         echo $(($(stat --format=%Y $state/job_state) - start)) $(($(date +%s) - start))
         """
 
@@ -331,16 +334,18 @@ class Cluster:
         self.shell(unit, f"printf '%s\\n' {shlex.join(lines)} >{claim}")
         before = int(time.time())
 
-        def heard():
+        def age():
+            """Seconds since the boot that slurmctld knows of."""
             try:
-                return self.node(unit.replace("/", "-"))["boot_time"]["number"] >= before
+                booted = self.node(unit.replace("/", "-"))["boot_time"]["number"]
             except jubilant.CLIError:
-                return False
+                return None
+            return time.time() - booted if booted >= before else None
 
         try:
             self.reboot(unit)
-            eventually(heard, bool, f"slurmctld knows that {unit} has booted", 120)
-            time.sleep(seconds)
+            old = lambda seen: seen is not None and seen > seconds
+            eventually(age, old, f"age of the boot of {unit} that slurmctld knows of", 120)
         finally:
             self.shell(unit, f"rm {claim} && systemctl daemon-reload")
 

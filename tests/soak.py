@@ -23,7 +23,6 @@ from cluster import charm_file, eventually
 
 SECONDS = int(os.environ.get("SOAK_SECONDS") or 300)
 SEED = os.environ.get("SOAK_SEED") or str(random.SystemRandom().randrange(10**6))
-SAVED_AFTER = 8
 LONGEST = 30
 # How long a killed slurmd may be away, in seconds.
 AWAY = 15
@@ -48,6 +47,11 @@ class Soak:
         except jubilant.CLIError as error:
             # slurmctld is down or has no node: it said so, and nothing was accepted.
             assert "error" in error.stderr.lower(), error
+
+    def await_saved(self):
+        """Waits until slurmctld has written down all jobs that it has accepted."""
+        if self.jobs:
+            self.cluster.await_saved(self.jobs[-1], "SubmitTime")
 
     def nodes(self):
         return sorted(self.cluster.juju.status().get_units("compute"))
@@ -75,7 +79,7 @@ class Soak:
 
     def slurmctld_is_killed(self):
         self.in_doubt |= self.running()
-        time.sleep(SAVED_AFTER)
+        self.await_saved()
         self.in_doubt |= self.running()
         self.cluster.root("slurmctld/0", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmctld")
 
@@ -90,7 +94,7 @@ class Soak:
         self.cluster.reboot_visibly(self.random.choice(self.nodes()))
 
     def the_controllers_machine_reboots(self):
-        time.sleep(SAVED_AFTER)
+        self.await_saved()
         self.cluster.reboot("slurmctld/0")
 
     def a_charm_is_refreshed(self):

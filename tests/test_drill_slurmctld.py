@@ -3,7 +3,6 @@
 One job runs through all of it. Each test leaves the cluster as it found it.
 """
 import json
-import time
 
 import jubilant
 import pytest
@@ -246,12 +245,14 @@ def test_nothing_is_reconfigured_while_the_state_cannot_be_written(cluster, lose
 
 @pytest.mark.slow
 def test_a_taken_port_is_named_and_actions_say_that_nobody_serves(cluster):
-    thief = "import socket, time; s = socket.socket(); s.bind(('0.0.0.0', 6817)); s.listen(); time.sleep(600)"
+    thief = "import signal, socket; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(('0.0.0.0', 6817)); s.listen(); signal.pause()"
     # Connections of the daemon that was there keep the port for a while.
-    steal = f"systemctl stop slurmctld; until systemctl is-active -q thief || systemd-run -q -p Restart=on-failure --unit=thief python3 -c \"{thief}\"; do sleep 1; done; sleep 1"
-    cluster.shell(CONTROLLER, steal.replace("s.bind", "s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind"))
-    cluster.root(CONTROLLER, "systemctl", "start", "--no-block", "slurmctld")
+    restart = "--property=Restart=on-failure --property=RestartSec=1 --property=StartLimitIntervalSec=0"
+    cluster.shell(CONTROLLER, f'systemctl stop slurmctld; systemd-run --quiet {restart} --unit=thief python3 -c "{thief}"')
+    holders = lambda: cluster.root(CONTROLLER, "ss", "--no-header", "--listening", "--tcp", "--processes", "sport = :6817")
     try:
+        eventually(holders, lambda seen: "python3" in seen, "listeners on port 6817", 90)
+        cluster.root(CONTROLLER, "systemctl", "start", "--no-block", "slurmctld")
         cluster.await_message(CONTROLLER, "^waiting: .*6817", 60)
         for action, parameters in {"show-nodes": {}, "drain": {"nodename": "compute-1", "reason": "test"}, "smoke-test": {}}.items():
             assert "slurmctld" in cluster.refuse(CONTROLLER, action, **parameters), action
@@ -263,13 +264,15 @@ def test_a_taken_port_is_named_and_actions_say_that_nobody_serves(cluster):
 
 @pytest.mark.slow
 def test_killed_hooks_end_where_undisturbed_ones_do(cluster):
-    killer = "for round in $(seq 40); do sleep 0.3; pkill -KILL -x dispatch; done"
+    killer = "while sleep 0.1; do pkill -KILL -x dispatch && echo killed; done"
     cluster.root(CONTROLLER, "systemd-run", "--quiet", "--unit=killer", "sh", "-c", killer)
+    kills = lambda: cluster.root(CONTROLLER, "journalctl", "--quiet", "--output=cat", "--unit=killer").count("killed")
     for minutes in range(70, 75):
+        before = kills()
         cluster.juju.config("slurmctld", {OPTION: f"KillWait={minutes}"})
         change(cluster, minutes)
-        time.sleep(1)
-    eventually(lambda: cluster.shell(CONTROLLER, "systemctl is-active killer || true").strip(), lambda seen: seen != "active", "killer", 60)
+        eventually(kills, lambda seen: seen > before, "hooks killed", 30)
+    cluster.root(CONTROLLER, "systemctl", "stop", "killer")
     await_limit(cluster, 74, 150)
     eventually(lambda: cluster.setting("KillWait"), lambda seen: seen == "74 sec", "KillWait", 150)
     cluster.juju.wait(jubilant.all_agents_idle, successes=3, timeout=150)

@@ -19,6 +19,10 @@ import host
 STATE = host.state_directory()
 
 
+# A machine for a unit, from `juju deploy` to the first hook.
+PHASES = ["is-asked-for", "is-made", "boots", "runs-hooks"]
+
+
 class Event(typing.NamedTuple):
     """A line of a probe's journal."""
 
@@ -109,6 +113,19 @@ class Lab:
         return self.juju.run(unit, "poke")
 
     # Waiting
+
+    def phase(self, unit):
+        """How far the deployment of a unit has come: the last of `PHASES` that it has reached."""
+        machine = self.machine_of(unit)
+        if self.logged(unit):
+            return "runs-hooks"
+        if any(trace.endswith(f"/jl-{self.identifier}-{machine}") for trace in self.frame() if trace.startswith("cgroup ")):
+            return "boots"
+        return "is-made" if (STATE / "models" / self.model / "machines" / machine).exists() else "is-asked-for"
+
+    def await_phase(self, unit, phase):
+        reached = lambda seen: PHASES.index(seen) >= PHASES.index(phase)
+        eventually(lambda: self.phase(unit), reached, f"deployment of {unit}", 30)
 
     def settle(self, error=None, **counts):
         """Waits until the applications have so many units, all of them active and idle."""

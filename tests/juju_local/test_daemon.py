@@ -1,10 +1,9 @@
 """The daemon of a model is killed: the next command starts it again, and everything goes on where it was."""
 import secrets
-import time
 
 import pytest
 
-from lab import Event, eventually, for_a_while
+from lab import PHASES, Event, eventually, for_a_while
 
 HELD = "config-changed"
 
@@ -92,12 +91,11 @@ def test_a_leaver_whose_daemon_was_killed_leaves_all_the_same(lab):
     lab.settle(server=1, client=1)
 
 
-# While the machine is made, while it boots, and while the unit starts: not exactly, but each of them now and then.
-@pytest.mark.parametrize("seconds", [0, 0.2, 0.5, 0.9])
-def test_a_daemon_killed_during_a_deploy_finishes_it(lab, probe, seconds):
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_daemon_killed_during_a_deploy_finishes_it(lab, probe, phase):
     name = f"late-{secrets.token_hex(2)}x"
     lab.juju.deploy(probe, name)
-    time.sleep(seconds)
+    lab.await_phase(f"{name}/0", phase)
     lab.kill_daemon()
     lab.settle(**{name: 1})
     hooks = lab.hooks(f"{name}/0")

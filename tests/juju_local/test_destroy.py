@@ -1,21 +1,19 @@
 """Destroying a model at any moment leaves nothing of it on the host, and in order it waits for those who are not done."""
 import subprocess
-import time
 
 import pytest
 
-from lab import Event, eventually, for_a_while
+from lab import PHASES, Event, eventually, for_a_while
 
 
-# At once, while machines boot, while charms are installed, and when the first hooks run.
-@pytest.mark.parametrize("seconds", [0, 0.4, 1])
+@pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("force", [True, False], ids=["forced", "in-order"])
-def test_a_model_destroyed_during_a_deploy_leaves_nothing(new_lab, probe, force, seconds):
+def test_a_model_destroyed_during_a_deploy_leaves_nothing(new_lab, probe, force, phase):
     lab = new_lab()
     lab.juju.deploy(probe, "server", num_units=2)
     lab.juju.deploy(probe, "client")
     lab.juju.integrate("server:serve", "client:use")
-    time.sleep(seconds)
+    lab.await_phase("server/0", phase)
     lab.destroy(force=force)
 
 

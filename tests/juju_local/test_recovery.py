@@ -5,13 +5,12 @@ import pathlib
 import signal
 import subprocess
 import threading
-import time
 
 import jubilant
 import pytest
 
 import lab as laboratory
-from lab import eventually
+from lab import eventually, for_a_while
 
 CLIENTS = 10
 
@@ -45,9 +44,7 @@ def test_machines_whose_removal_was_cut_short_go_all_the_same(new_lab, probe):
     kept = lab.machine_of("kept/0")
     lab.juju.remove_application("web", force=True)
     # The records go first, and then the machines.
-    deadline = time.monotonic() + 30
-    while len(lab.juju.status().machines) > 1:
-        assert time.monotonic() < deadline
+    eventually(lambda: sorted(lab.juju.status().machines), lambda seen: seen == [kept], "machines", 30)
     lab.kill_daemon()
     lab.settle(kept=1)
     eventually(lambda: machine_directories(lab), lambda seen: seen == [kept], "directories of machines", 20)
@@ -89,8 +86,9 @@ def test_juju_exec_ends_when_its_unit_is_taken_away(new_lab, probe):
     lab.await_begin("web/0", "config-changed", count=2)
     words = ["juju", "ssh", "--model", lab.model, "neighbour/0", "sudo", "juju-exec", "web/0", "true"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
-        time.sleep(1)
-        assert waiting.poll() is None, "it waits for the hook"
+        asking = lambda: lab.on("neighbour/0", "pgrep -f [j]uju-exec.web/0 || true").split()
+        eventually(asking, bool, "processes of juju-exec", 10)
+        for_a_while(waiting.poll, lambda ended: ended is None, "juju-exec ended while the hook runs", 1)
         lab.juju.remove_unit("web/0", force=True)
         _, said = waiting.communicate(timeout=20)
     assert waiting.returncode == 1

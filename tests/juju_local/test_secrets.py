@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lab import STATE, eventually, for_a_while
+from lab import STATE, for_a_while
 
 
 @pytest.fixture(scope="module")
