@@ -1,4 +1,5 @@
-//! Databags of every relation: one `key=value` per line of the input. Nothing panics, and what was accepted is written and read alike.
+//! Databags of every relation: one `key=value` per line of the input. Nothing panics, and what was accepted is written
+//! and read alike.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,6 @@
-//! Answers of hook tools, and the environment of a dispatch. The first line of the input is the exit code, `answer` and `message` are
-//! the rest: whatever Juju prints, every tool gives a value or an error that can be shown, and what was read is sent back only once.
+//! Answers of hook tools, and the environment of a dispatch. The first line of the input is the exit code, `answer` and
+//! `message` are the rest: whatever Juju prints, every tool gives a value or an error that can be shown, and what was
+//! read is sent back only once.
 #![no_main]
 
 use charm::tools::{Call, Output, Port, SecretAnswer, ToolRunner};

@@ -1,5 +1,5 @@
-//! slurm.conf, gres.conf, cgroup.conf and operators' lines: nothing panics, what was read comes back byte for byte, and what an edit
-//! leaves can be read again.
+//! slurm.conf, gres.conf, cgroup.conf and operators' lines: nothing panics, what was read comes back byte for byte, and
+//! what an edit leaves can be read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Constraints (`mem=8G cores=2`): parsed and shown as Juju does. Machines here share the host, so nothing acts on them.
+//! Constraints (`mem=8G cores=2`): parsed and shown as Juju does. Machines here share the host, so nothing acts on
+//! them.
 
 use std::collections::BTreeMap;
 

@@ -34,7 +34,8 @@ impl Parsed {
         self.options.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a switch is on; `--x=false` turns it off, in each spelling that Go takes for false (Python's `False` is one).
+    /// Whether a switch is on; `--x=false` turns it off, in each spelling that Go takes for false (Python's `False` is
+    /// one).
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| !["false", "False", "FALSE", "f", "F", "0"].contains(&value))
     }

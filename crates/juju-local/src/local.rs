@@ -143,8 +143,8 @@ fn clean() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes a model and all it has on the host. Works from what is on disk, so that it does its work whether or not any daemon
-/// lives, and whether or not the state can be read.
+/// Removes a model and all it has on the host. Works from what is on disk, so that it does its work whether or not any
+/// daemon lives, and whether or not the state can be read.
 pub fn wipe(name: &str) -> anyhow::Result<Vec<String>> {
     let model_paths = paths::ModelPaths::of(name);
     let removed = match daemon::short_id(&model_paths) {

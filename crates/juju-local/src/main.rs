@@ -1,5 +1,6 @@
-//! juju-local: Juju for one machine, with real systemd machines. One program under many names: `juju` is the client, a hook
-//! tool's name is that tool, `juju-exec` and `jujud` live in the machines, and `juju-local` is everything that is not Juju's.
+//! juju-local: Juju for one machine, with real systemd machines. One program under many names: `juju` is the client, a
+//! hook tool's name is that tool, `juju-exec` and `jujud` live in the machines, and `juju-local` is everything that is
+//! not Juju's.
 
 mod agent;
 mod charm;

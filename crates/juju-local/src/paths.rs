@@ -1,4 +1,5 @@
-//! Where juju-local keeps things on the host, and where Juju keeps them inside a machine. Paths only; nothing is read or made.
+//! Where juju-local keeps things on the host, and where Juju keeps them inside a machine. Paths only; nothing is read
+//! or made.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,6 @@
-//! `juju-local share`: a directory of the model that chosen machines see as a mount of their own, for charms that need shared
-//! storage, and for taking it away from them. Inside a machine it is a systemd mount unit, so it is back after a reboot.
+//! `juju-local share`: a directory of the model that chosen machines see as a mount of their own, for charms that need
+//! shared storage, and for taking it away from them. Inside a machine it is a systemd mount unit, so it is back after a
+//! reboot.
 
 use std::process::Stdio;
 

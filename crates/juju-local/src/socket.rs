@@ -1,4 +1,5 @@
-//! The daemon's socket, at a path of any length: the kernel takes no more than 107 bytes, and state directories may be deep.
+//! The daemon's socket, at a path of any length: the kernel takes no more than 107 bytes, and state directories may be
+//! deep.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};

@@ -1,5 +1,5 @@
-//! What the parts of juju-local say to each other: one JSON document a line, over a stream socket. Nothing here is Juju's own
-//! protocol; charms and people see only what stands at the two ends.
+//! What the parts of juju-local say to each other: one JSON document a line, over a stream socket. Nothing here is
+//! Juju's own protocol; charms and people see only what stands at the two ends.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};

@@ -1,4 +1,5 @@
-//! What an application of compute nodes tells the controller: its partition, and the node set the partition consists of.
+//! What an application of compute nodes tells the controller: its partition, and the node set the partition consists
+//! of.
 
 use crate::databag::{Databag, DecodeError, dumps, json};
 use crate::received::{BagError, Generation, Received};
@@ -10,7 +11,8 @@ const NODESET: &str = "nodeset";
 /// Name of `partition` in early builds of the Python charms.
 const PARTITION_CONFIG: &str = "partitionconfig";
 
-/// Application bag of slurmd on the `slurmd` interface, written by its leader. Nodes register themselves, so units write nothing.
+/// Application bag of slurmd on the `slurmd` interface, written by its leader. Nodes register themselves, so units
+/// write nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComputeData {
     /// The partition, named after the application.
@@ -35,7 +37,8 @@ impl ComputeData {
         members.into_iter().map(|(key, value)| (key.to_owned(), dumps(&value))).collect()
     }
 
-    /// Reads the bag. `None`: the application has not published its partition yet. A missing node set follows from the partition.
+    /// Reads the bag. `None`: the application has not published its partition yet. A missing node set follows from the
+    /// partition.
     ///
     /// Names only have to agree with each other; that they are the remote application's is for the caller to check.
     pub fn decode(bag: &Databag) -> Result<Option<Self>, DecodeError> {

@@ -36,8 +36,8 @@ impl ControllerData {
 
     /// Returns the bag.
     ///
-    /// `auth_key_id` carries the secret's address again: that is its name in the specification and in the generation of charms
-    /// before the current one, and the current one does not read it from the wire.
+    /// `auth_key_id` carries the secret's address again: that is its name in the specification and in the generation of
+    /// charms before the current one, and the current one does not read it from the wire.
     pub fn encode(&self) -> Databag {
         let controllers: Vec<String> = self.controllers.iter().map(ToString::to_string).collect();
         let members = [
@@ -89,7 +89,8 @@ impl ControllerData {
     }
 }
 
-/// The current name wins; the older one counts only if it holds an address, since the current charms may keep a key's id there.
+/// The current name wins; the older one counts only if it holds an address, since the current charms may keep a key's
+/// id there.
 fn auth_secret(bag: &Databag) -> Result<Option<SecretUri>, DecodeError> {
     if let Some(uri) = string(bag, AUTH_SECRET_ID)? {
         return SecretUri::decode(AUTH_SECRET_ID, &uri).map(Some);

@@ -1,8 +1,8 @@
 //! The databags of the Slurm charms as values: encode, decode, versions.
 //!
-//! Every type here is one bag. `encode` gives the string map to write, `decode` reads one that a remote wrote: unknown keys are
-//! ignored, a known key with unfit content is an error that names the key, and "nothing there yet" is `None`. Whatever comes out
-//! of `decode` has passed the checked constructors of `slurm-conf`.
+//! Every type here is one bag. `encode` gives the string map to write, `decode` reads one that a remote wrote: unknown
+//! keys are ignored, a known key with unfit content is an error that names the key, and "nothing there yet" is `None`.
+//! Whatever comes out of `decode` has passed the checked constructors of `slurm-conf`.
 //!
 //! | bag | written by |
 //! | --- | --- |
@@ -13,8 +13,8 @@
 //!
 //! # Writing
 //!
-//! Writers write every key of the current generation of the Python charms, and the names of the written specification beside
-//! them, so that either generation reads us.
+//! Writers write every key of the current generation of the Python charms, and the names of the written specification
+//! beside them, so that either generation reads us.
 //!
 //! ```
 //! use slurm_interface::{ControllerData, SecretUri};
@@ -34,8 +34,9 @@
 //!
 //! # Reading
 //!
-//! Readers also accept the generation before. The older one that put the key itself in the bag is refused by name. `receive` does
-//! the same as `decode` with the sender's name in the error and the generation of the remote in the result:
+//! Readers also accept the generation before. The older one that put the key itself in the bag is refused by name.
+//! `receive` does the same as `decode` with the sender's name in the error and the generation of the remote in the
+//! result:
 //!
 //! ```
 //! use slurm_interface::{ComputeData, Databag, Generation};
@@ -56,9 +57,11 @@
 //! * It calls no hook tool, knows no relation ids, and touches no file, process or clock.
 //! * It never holds a key: only the address of the secret, and an error about one does not repeat what was found.
 //! * It makes nothing of a bag that it does not understand. That costs the sender its place and nobody else.
-//! * It lets no name, host, path or option of a remote through that could leave its place in a file or on a command line.
+//! * It lets no name, host, path or option of a remote through that could leave its place in a file or on a command
+//!   line.
 //!
-//! The contracts are in `interfaces/`: who writes which key and when, a JSON schema, and examples that tests hold against both.
+//! The contracts are in `interfaces/`: who writes which key and when, a JSON schema, and examples that tests hold
+//! against both.
 
 mod compute;
 mod controller;

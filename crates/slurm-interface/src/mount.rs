@@ -98,7 +98,8 @@ impl MountRequest {
 /// Unit bag of the file system client on the `mount_info` interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MountState {
-    /// Whether the client has mounted the file system. It does so when it is first used, so this is no proof that it answers.
+    /// Whether the client has mounted the file system. It does so when it is first used, so this is no proof that it
+    /// answers.
     pub mounted: bool,
 }
 

@@ -15,7 +15,8 @@ const LONGEST_SIGNAL: usize = 64;
 pub struct PeerApp {
     /// Name of the cluster. Never changes once it is set: the state directory is tied to it.
     pub cluster_name: ClusterName,
-    /// Changes whenever the other controllers have to look at the shared configuration again; empty if they never had to.
+    /// Changes whenever the other controllers have to look at the shared configuration again; empty if they never had
+    /// to.
     pub restart_signal: String,
 }
 

@@ -1,4 +1,5 @@
-//! The image that machines boot from: made by `juju-local image build`, in the background, so that compiling goes on meanwhile.
+//! The image that machines boot from: made by `juju-local image build`, in the background, so that compiling goes on
+//! meanwhile.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -24,7 +25,8 @@ pub(crate) struct Building {
 }
 
 impl Building {
-    /// Starts the build, with another Slurm than the usual one if told so. Takes no time worth speaking of when the image is in the cache.
+    /// Starts the build, with another Slurm than the usual one if told so. Takes no time worth speaking of when the
+    /// image is in the cache.
     pub(crate) fn start(slurm: Option<&str>) -> Result<Self> {
         let directory = layout::target_directory()?;
         std::fs::create_dir_all(&directory).with_context(|| format!("could not make {}", directory.display()))?;
@@ -68,7 +70,8 @@ impl Building {
 }
 
 impl Drop for Building {
-    /// Waits for a build that is no longer asked for: killed half-way it would leave mounts behind, finished it serves the next run.
+    /// Waits for a build that is no longer asked for: killed half-way it would leave mounts behind, finished it serves
+    /// the next run.
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             say("the image build is still running: waiting for it to end (control-C ends it as well)");

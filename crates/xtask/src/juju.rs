@@ -1,5 +1,5 @@
-//! The `juju` command of `dist/bin`, used like a person would: started as a program, its output read. Knows commands, not the
-//! order in which they make a cluster.
+//! The `juju` command of `dist/bin`, used like a person would: started as a program, its output read. Knows commands,
+//! not the order in which they make a cluster.
 
 use std::process::Command;
 use std::time::Duration;

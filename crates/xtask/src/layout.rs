@@ -1,4 +1,5 @@
-//! Where things are: the checkout, the target directory, `dist/`, the charms, the Python environment. Looks, but writes nothing.
+//! Where things are: the checkout, the target directory, `dist/`, the charms, the Python environment. Looks, but writes
+//! nothing.
 
 use std::path::{Path, PathBuf};
 

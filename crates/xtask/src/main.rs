@@ -1,7 +1,9 @@
-//! `cargo xtask`: the project's tool box. This file only reads the command line and hands on; each command has a module.
+//! `cargo xtask`: the project's tool box. This file only reads the command line and hands on; each command has a
+//! module.
 //!
-//! Nothing of the product lives in this crate, and it uses none of the product's crates: it starts programs, reads what they
-//! print, and checks the tree. Exit code 0: done; 1: it failed and said why; 2: the command line was not understood.
+//! Nothing of the product lives in this crate, and it uses none of the product's crates: it starts programs, reads what
+//! they print, and checks the tree. Exit code 0: done; 1: it failed and said why; 2: the command line was not
+//! understood.
 
 mod bench;
 mod console;

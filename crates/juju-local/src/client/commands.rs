@@ -1,5 +1,5 @@
-//! Every `juju` command: its names, its arguments, what it is for, and the function that does it. `juju help` is made from
-//! this table, so that it cannot promise what is not there.
+//! Every `juju` command: its names, its arguments, what it is for, and the function that does it. `juju help` is made
+//! from this table, so that it cannot promise what is not there.
 
 use super::{Outcome, applications, config, deploy, history, log, machines, models, remove, run, secrets, ssh, status};
 use super::{storage, tasks};

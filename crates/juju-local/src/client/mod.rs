@@ -1,5 +1,5 @@
-//! The `juju` command: one function per sub-command, each parses its own words, asks the model's daemon and prints. Data goes
-//! to standard output, everything else to standard error.
+//! The `juju` command: one function per sub-command, each parses its own words, asks the model's daemon and prints.
+//! Data goes to standard output, everything else to standard error.
 
 mod absent;
 mod applications;

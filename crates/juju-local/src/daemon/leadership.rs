@@ -1,4 +1,5 @@
-//! Leadership: a lease that the leader's agent keeps alive by being there, and that another unit takes when it runs out.
+//! Leadership: a lease that the leader's agent keeps alive by being there, and that another unit takes when it runs
+//! out.
 
 use super::State;
 use crate::clock::Moment;
@@ -44,7 +45,8 @@ pub(super) fn renew(state: &mut State) {
     }
 }
 
-/// A daemon that comes back gives leaders as much time as they had: nobody could keep a lease alive while there was none.
+/// A daemon that comes back gives leaders as much time as they had: nobody could keep a lease alive while there was
+/// none.
 pub(super) fn extend(state: &mut State) {
     let until = Moment::now().plus_millis(LEASE_MILLIS);
     state.model.applications.values_mut().for_each(|application| application.lease_until = until);

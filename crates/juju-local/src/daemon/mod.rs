@@ -1,5 +1,6 @@
-//! The daemon of one model: keeps its state, tells the agents in its machines what to run, and answers clients. It lives in
-//! the model's own network namespace. Decisions are made in `hooks` and `model`; here are the threads, sockets and files.
+//! The daemon of one model: keeps its state, tells the agents in its machines what to run, and answers clients. It
+//! lives in the model's own network namespace. Decisions are made in `hooks` and `model`; here are the threads, sockets
+//! and files.
 
 mod agents;
 mod leadership;

@@ -1,4 +1,5 @@
-//! Machines for the model: made when a unit needs one, each by a thread of its own, with an agent that finds its way here.
+//! Machines for the model: made when a unit needs one, each by a thread of its own, with an agent that finds its way
+//! here.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,7 +141,8 @@ fn seed_files(state: &State, machine: &Machine, rootfs: &Path) -> anyhow::Result
     let hosts: Vec<(String, String)> =
         state.model.machines.values().map(|other| (other.hostname.clone(), other.address.to_string())).collect();
     let base = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
-    // The machine's own name is in /etc/hosts. Asked for one of the newer kind, this service would give a link-local address.
+    // The machine's own name is in /etc/hosts. Asked for one of the newer kind, this service would give a link-local
+    // address.
     let services = std::fs::read_to_string(rootfs.join("etc/nsswitch.conf")).unwrap_or_default();
     Ok(vec![
         SeedFile::file("/etc/nsswitch.conf", 0o644, services.replace(" myhostname", "")),

@@ -1,4 +1,5 @@
-//! Starts whatever may start: charms that are to be put into place, hooks, actions, commands. One at a time on a machine.
+//! Starts whatever may start: charms that are to be put into place, hooks, actions, commands. One at a time on a
+//! machine.
 
 use base64::Engine as _;
 

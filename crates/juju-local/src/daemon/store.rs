@@ -47,7 +47,8 @@ pub fn load(paths: &ModelPaths) -> anyhow::Result<Model> {
     serde_json::from_slice(&text).with_context(|| format!("{} cannot be read: {hint}", file.display()))
 }
 
-/// The six digits of a model, also of one whose state cannot be read: from its identity, or from what its machines are called.
+/// The six digits of a model, also of one whose state cannot be read: from its identity, or from what its machines are
+/// called.
 pub fn short_id(paths: &ModelPaths) -> anyhow::Result<String> {
     let mut said = vec![fs::read_to_string(paths.identity()).unwrap_or_default(), text_of(&paths.state_file(), "uuid")];
     let machines = fs::read_dir(paths.machines()).into_iter().flatten().flatten();
@@ -65,7 +66,8 @@ fn text_of(file: &Path, key: &str) -> String {
     value.and_then(|value| value[key].as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// Replaces the state whole. It is on the disk before it has its name: after a power cut there is the old one or the new one.
+/// Replaces the state whole. It is on the disk before it has its name: after a power cut there is the old one or the
+/// new one.
 fn write(paths: &ModelPaths, model: &Model) -> anyhow::Result<()> {
     let file = paths.state_file();
     let temporary = file.with_extension("new");

@@ -4,8 +4,8 @@ use super::context::{Context, PendingSecret};
 use crate::clock::Moment;
 use crate::model::{Model, Owner, Release, Revision, Secret, overlay};
 
-/// Writes the context's changes into the model, or refuses them. 3.6 takes all or nothing; in 4.0.9 refused secrets keep what
-/// came before them, refused ports and storage keep nothing.
+/// Writes the context's changes into the model, or refuses them. 3.6 takes all or nothing; in 4.0.9 refused secrets
+/// keep what came before them, refused ports and storage keep nothing.
 pub fn commit(model: &mut Model, context: &Context) -> Result<(), String> {
     if model.release == Release::V4 {
         return write(model, context);

@@ -154,8 +154,8 @@ impl Context {
         })
     }
 
-    /// Takes over what the agent read of the others in earlier runs. A member's bag stays as it was read until the hook that
-    /// tells of its change, the remote application's likewise; what is not a member's is read anew.
+    /// Takes over what the agent read of the others in earlier runs. A member's bag stays as it was read until the hook
+    /// that tells of its change, the remote application's likewise; what is not a member's is read anew.
     pub fn recall(&mut self, mut bags: Bags) {
         let told = self.relation.as_ref().filter(|_| matches!(self.running, Running::Hook(_))).map(|relation| {
             let entity = relation.remote_unit.as_ref().map_or(relation.remote_application.clone(), ToString::to_string);

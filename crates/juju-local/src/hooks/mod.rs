@@ -1,5 +1,5 @@
-//! Hooks: which one a unit runs next, what it sees while it runs, and what becomes of it afterwards. All of it is decided
-//! on the model alone, so that it can be tested without a machine.
+//! Hooks: which one a unit runs next, what it sees while it runs, and what becomes of it afterwards. All of it is
+//! decided on the model alone, so that it can be tested without a machine.
 
 mod commit;
 mod context;

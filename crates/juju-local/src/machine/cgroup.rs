@@ -1,7 +1,8 @@
 //! The cgroup of a machine, in the unified hierarchy: where its processes are found, frozen and killed.
 //!
-//! Layout below `/juju-local/<machine>`: `watch` holds the supervisor, `nspawn` all the rest, which systemd-nspawn divides
-//! into `supervisor` and `payload`. They are apart because a cgroup that hands controllers down may hold no process itself.
+//! Layout below `/juju-local/<machine>`: `watch` holds the supervisor, `nspawn` all the rest, which systemd-nspawn
+//! divides into `supervisor` and `payload`. They are apart because a cgroup that hands controllers down may hold no
+//! process itself.
 
 use std::fs;
 use std::io::ErrorKind;

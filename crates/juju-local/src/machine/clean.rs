@@ -22,11 +22,12 @@ const DEPTH: usize = 4;
 
 /// Kills every process and deletes every namespace and cgroup whose name begins with `prefix`; returns their names.
 ///
-/// `jl-` stands for all there are, `jl-9c41f0` for one model. Daemons that have entered one of the networks are killed too,
-/// except the calling process. Directories are left alone, see [`remove_directories`].
+/// `jl-` stands for all there are, `jl-9c41f0` for one model. Daemons that have entered one of the networks are killed
+/// too, except the calling process. Directories are left alone, see [`remove_directories`].
 pub(crate) fn clean(prefix: &str) -> Result<Vec<String>> {
     ensure!(prefix.starts_with(PREFIX), "`{prefix}` does not begin with {PREFIX}");
-    // Daemons first, so that none boots a machine again behind our back; then boots that a killed daemon left under way.
+    // Daemons first, so that none boots a machine again behind our back; then boots that a killed daemon left under
+    // way.
     end_processes_in(&network::namespaces(prefix))?;
     end_boots(prefix)?;
     let mut names: BTreeSet<String> = network::namespaces(prefix).into_iter().collect();

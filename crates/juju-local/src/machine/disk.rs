@@ -88,7 +88,8 @@ impl Disk {
 
     /// Makes the directory and seeds the files, unless that was done before.
     ///
-    /// The record of the machine is written last: a directory whose seeding was cut short is seeded again from the start.
+    /// The record of the machine is written last: a directory whose seeding was cut short is seeded again from the
+    /// start.
     pub(super) fn prepare(&self, spec: &Spec) -> Result<()> {
         // The upper layer's mode is that of the machine's `/`; what is on the disk is nobody's business on the host.
         for (directory, mode) in [(&self.directory, 0o700), (&self.root(), 0o755), (&self.upper(), 0o755)] {
@@ -114,7 +115,8 @@ impl Disk {
     /// Mounts the machine's root from the image and its own layer. Only to be called in a private mount namespace.
     pub(super) fn mount(&self, spec: &Spec) -> Result<()> {
         let work = self.work();
-        // Overlay leaves a mark there when it was not unmounted in order and then refuses; the content is always scratch.
+        // Overlay leaves a mark there when it was not unmounted in order and then refuses; the content is always
+        // scratch.
         match fs::remove_dir_all(&work) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(error).with_context(|| format!("could not remove {}", work.display()));
@@ -136,8 +138,8 @@ impl Disk {
 
 /// Mounts an overlay that does not wait for the disk.
 ///
-/// A machine's power loss is the death of its processes, which loses nothing the kernel has; waiting for the host's disk
-/// would only make package installation slow.
+/// A machine's power loss is the death of its processes, which loses nothing the kernel has; waiting for the host's
+/// disk would only make package installation slow.
 pub(super) fn mount_overlay(lower: &Path, upper: &Path, work: &Path, target: &Path) -> Result<()> {
     let layers = format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
     let attempt = |extra: &str| {

@@ -1,8 +1,8 @@
 //! Machines: real systemd machines on this host, made of an image, a network and systemd-nspawn.
 //!
-//! Belongs here: building the image, the namespaces, cgroups and mounts of a machine, starting and stopping it, running a
-//! command in it, faults on purpose, and removing every trace. Does not belong here: Juju. Nothing below knows models, units
-//! or charms; a machine is a name, a directory, an address and some seeded files.
+//! Belongs here: building the image, the namespaces, cgroups and mounts of a machine, starting and stopping it, running
+//! a command in it, faults on purpose, and removing every trace. Does not belong here: Juju. Nothing below knows
+//! models, units or charms; a machine is a name, a directory, an address and some seeded files.
 //!
 //! What a running machine consists of, and where it can be seen:
 //!
@@ -15,7 +15,8 @@
 //! | disk (upper layer), boot log | the machine's directory | [`Machine::remove`] |
 //!
 //! Processes: `machine-boot` starts `machine-supervise` and waits until systemd is there; the supervisor starts
-//! systemd-nspawn, starts it again when the machine reboots, and ends when the machine is off. Neither needs the daemon to live on.
+//! systemd-nspawn, starts it again when the machine reboots, and ends when the machine is off. Neither needs the daemon
+//! to live on.
 
 mod cgroup;
 mod clean;
@@ -42,10 +43,11 @@ pub(crate) use spec::{Bind, SeedFile, Spec};
 /// Prefix of every network namespace, cgroup and machine this program makes.
 pub(crate) const PREFIX: &str = "jl-";
 
-/// Runs one of the hidden subcommands with which this program calls itself, given the arguments after the program's name.
+/// Runs one of the hidden subcommands with which this program calls itself, given the arguments after the program's
+/// name.
 ///
-/// Returns `None` when the arguments are none of ours. Must be called first thing in `main`, before any thread is started:
-/// the subcommands change the namespaces and the cgroup of the whole process.
+/// Returns `None` when the arguments are none of ours. Must be called first thing in `main`, before any thread is
+/// started: the subcommands change the namespaces and the cgroup of the whole process.
 pub(crate) fn hidden_subcommand(arguments: &[OsString]) -> Option<ExitCode> {
     let (name, rest) = arguments.split_first()?;
     let outcome = match name.to_str()? {

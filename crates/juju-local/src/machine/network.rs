@@ -1,7 +1,7 @@
 //! Networks: one namespace with a bridge per model, one namespace with an `eth0` per machine. All of it through `ip`.
 //!
-//! Nothing is ever put into the host's own network namespace, so models cannot meet each other or the host, and deleting a
-//! namespace deletes its links. Power and processes belong to `power.rs`.
+//! Nothing is ever put into the host's own network namespace, so models cannot meet each other or the host, and
+//! deleting a namespace deletes its links. Power and processes belong to `power.rs`.
 
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
@@ -37,8 +37,8 @@ impl Network {
     /// Makes the namespace and, in it, bridge `br0` with `gateway`/24.
     fn create(&self, gateway: Ipv4Addr) -> Result<()> {
         add_namespace(&self.name)?;
-        // Without one of its own a bridge takes the lowest address of its ports, and another one when that port goes: machines
-        // would then talk to an address that nobody has until they learn better.
+        // Without one of its own a bridge takes the lowest address of its ports, and another one when that port goes:
+        // machines would then talk to an address that nobody has until they learn better.
         let hardware = hardware_address(gateway);
         let made = ip_batch(
             &self.name,
@@ -107,8 +107,8 @@ pub(super) fn set_link(network: &str, machine: &str, up: bool) -> Result<()> {
 
 /// Removes the machine's link, if there is one.
 ///
-/// It would vanish with the namespace, but only when the kernel gets to it, which is too late for a machine that is powered
-/// on again at once.
+/// It would vanish with the namespace, but only when the kernel gets to it, which is too late for a machine that is
+/// powered on again at once.
 pub(super) fn disconnect(network: &str, machine: &str) {
     run(system("ip").args(["-n", network, "link", "delete", machine])).ok();
 }

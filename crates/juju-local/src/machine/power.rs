@@ -117,9 +117,9 @@ impl Machine {
 
     /// A command that runs as root in the machine, in `/`, with an environment that holds only PATH, HOME and LANG.
     ///
-    /// It counts as the machine's own: frozen and killed with it, and seen by its systemd below `/juju-local`. To end it
-    /// early, put it in a process group (`process_group(0)`) and signal the group: the direct child is only a stand-in that
-    /// waits for the process inside.
+    /// It counts as the machine's own: frozen and killed with it, and seen by its systemd below `/juju-local`. To end
+    /// it early, put it in a process group (`process_group(0)`) and signal the group: the direct child is only a
+    /// stand-in that waits for the process inside.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Result<Command> {
         let Some(leader) = self.leader() else { bail!("machine {} is off", self.spec.name) };
         let cgroup = Cgroup::of_payload(leader)?.child("juju-local");

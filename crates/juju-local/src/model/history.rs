@@ -1,4 +1,5 @@
-//! Earlier statuses of units, applications and machines, as `juju show-status-log` lists them. A bounded number of each.
+//! Earlier statuses of units, applications and machines, as `juju show-status-log` lists them. A bounded number of
+//! each.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! The state of one model: what Juju's controller keeps in its database. Plain data with the rules that need nothing but
-//! the data; it neither runs hooks nor touches a machine, and all of it is written to one file.
+//! The state of one model: what Juju's controller keeps in its database. Plain data with the rules that need nothing
+//! but the data; it neither runs hooks nor touches a machine, and all of it is written to one file.
 
 mod application;
 mod history;

@@ -1,5 +1,5 @@
-//! Removal: who becomes Dying when, and what the controller's removal jobs take away. Agents' hooks are decided in `hooks`;
-//! here is what happens to the records, whether or not an agent is heard of.
+//! Removal: who becomes Dying when, and what the controller's removal jobs take away. Agents' hooks are decided in
+//! `hooks`; here is what happens to the records, whether or not an agent is heard of.
 
 use std::collections::BTreeSet;
 
@@ -287,8 +287,8 @@ impl Model {
         let mut deaf = Vec::new();
         for relation in self.relations.values_mut() {
             if relation.unit_bags.contains_key(name) {
-                // Nobody is told of a unit that is deleted while it is in scope: in 4.x that is every peer, and everybody
-                // else when it was forced.
+                // Nobody is told of a unit that is deleted while it is in scope: in 4.x that is every peer, and
+                // everybody else when it was forced.
                 if self.release == Release::V4 {
                     deaf.push(relation.id);
                 }

@@ -18,7 +18,8 @@ pub struct Storage {
 }
 
 impl Model {
-    /// Gives a new unit the storage its charm asks for, in the number that was asked for when the application was deployed.
+    /// Gives a new unit the storage its charm asks for, in the number that was asked for when the application was
+    /// deployed.
     pub fn attach_storage(&mut self, unit: &UnitName) {
         let wanted = self.charm_of(unit.application()).map(|charm| charm.metadata.storage.clone()).unwrap_or_default();
         for definition in wanted {

@@ -81,7 +81,8 @@ pub struct Uniter {
     pub rebooted: bool,
     /// Storage whose attached hook has run.
     pub storage_seen: BTreeSet<String>,
-    /// Relations that 4.0 does not deliver after they were removed and made again; forgotten when the agent starts anew.
+    /// Relations that 4.0 does not deliver after they were removed and made again; forgotten when the agent starts
+    /// anew.
     pub deaf_to: BTreeSet<String>,
     /// What runs now. Found here by a daemon that was killed, it is taken for failed.
     pub running: Option<Running>,
@@ -159,8 +160,8 @@ pub struct RelationHook {
     pub endpoint: String,
     pub remote_application: String,
     pub remote_unit: Option<UnitName>,
-    /// Version of the remote bag when the hook was chosen. What is written later makes another hook, even if this one is run
-    /// again and sees it.
+    /// Version of the remote bag when the hook was chosen. What is written later makes another hook, even if this one
+    /// is run again and sees it.
     pub version: u64,
     /// Who leaves; only in `departed`.
     pub departing: Option<UnitName>,

@@ -1,4 +1,5 @@
-//! `leader-get` and `leader-set`, which only 3.6 has: settings that the leader writes at once and its fellows are told of.
+//! `leader-get` and `leader-set`, which only 3.6 has: settings that the leader writes at once and its fellows are told
+//! of.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The hook tools: what a charm calls while it runs. They are carried out here, beside the model; the program on the machine
-//! only carries the words to and fro and reads the files that are asked for.
+//! The hook tools: what a charm calls while it runs. They are carried out here, beside the model; the program on the
+//! machine only carries the words to and fro and reads the files that are asked for.
 
 mod action;
 mod arguments;

@@ -1,4 +1,5 @@
-//! State of the unit, addresses, storage, and the tools for things that juju-local has none of (resources, credentials).
+//! State of the unit, addresses, storage, and the tools for things that juju-local has none of (resources,
+//! credentials).
 
 use std::collections::BTreeMap;
 

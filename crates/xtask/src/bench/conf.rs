@@ -1,4 +1,5 @@
-//! slurm.conf: load it, add one partition, write it, by our library and by the one of the Python charms, over the size of the file.
+//! slurm.conf: load it, add one partition, write it, by our library and by the one of the Python charms, over the size
+//! of the file.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,5 +1,6 @@
-//! One dispatch of each charm in a cluster that has settled, beside the smallest charm written with ops. Hook tools repeat what Juju
-//! answered the first time, so they cost the start of a small program and nothing more; Slurm and systemd are real.
+//! One dispatch of each charm in a cluster that has settled, beside the smallest charm written with ops. Hook tools
+//! repeat what Juju answered the first time, so they cost the start of a small program and nothing more; Slurm and
+//! systemd are real.
 
 use std::fmt::Write as _;
 use std::fs;

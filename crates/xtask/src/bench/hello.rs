@@ -1,5 +1,5 @@
-//! The smallest charm that one writes with ops, to measure beside ours: packed with ops as it comes from the package index, for the
-//! Python of the machines.
+//! The smallest charm that one writes with ops, to measure beside ours: packed with ops as it comes from the package
+//! index, for the Python of the machines.
 
 use std::fs;
 use std::path::{Path, PathBuf};

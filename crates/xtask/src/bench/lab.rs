@@ -1,5 +1,5 @@
-//! A model on juju-local for a measurement: a state directory of its own, and a charm file made of a few texts. What is measured in it is
-//! elsewhere.
+//! A model on juju-local for a measurement: a state directory of its own, and a charm file made of a few texts. What is
+//! measured in it is elsewhere.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: how fast the parts are, beside the goals they have and beside what a site would use otherwise. Prints tables
-//! and writes them to `docs/bench/`; a figure is never asserted, because machines differ and are busy. What is measured is in a
-//! module for each part.
+//! `cargo xtask bench`: how fast the parts are, beside the goals they have and beside what a site would use otherwise.
+//! Prints tables and writes them to `docs/bench/`; a figure is never asserted, because machines differ and are busy.
+//! What is measured is in a module for each part.
 
 mod conf;
 mod dispatch;

@@ -1,7 +1,7 @@
 //! `cargo xtask demo`: from a checkout to a job on two dynamic nodes, and back again with `--rm`.
 //!
-//! A demo that is already there is destroyed first, not reused: the charms may have changed, and a demo that begins with
-//! nothing is the one worth seeing.
+//! A demo that is already there is destroyed first, not reused: the charms may have changed, and a demo that begins
+//! with nothing is the one worth seeing.
 
 mod readiness;
 

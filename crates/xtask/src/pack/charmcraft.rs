@@ -1,4 +1,5 @@
-//! `charmcraft.yaml` and the files that charmcraft makes of it: metadata.yaml, manifest.yaml, config.yaml, actions.yaml.
+//! `charmcraft.yaml` and the files that charmcraft makes of it: metadata.yaml, manifest.yaml, config.yaml,
+//! actions.yaml.
 //!
 //! Only what Juju reads is carried over. The manifest names neither a charmcraft version nor a time of build, since no
 //! charmcraft ran and the bytes must not depend on when.

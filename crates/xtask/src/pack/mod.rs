@@ -19,7 +19,8 @@ pub(crate) struct Arguments {
     /// Packs only this charm (a directory name under charms/); may be given again
     #[arg(long = "charm", value_name = "NAME")]
     charms: Vec<String>,
-    /// Makes no charm file, but puts what charmcraft does not make itself into this directory (for `parts` of charmcraft.yaml)
+    /// Makes no charm file, but puts what charmcraft does not make itself into this directory (for `parts` of
+    /// charmcraft.yaml)
     #[arg(long, value_name = "DIRECTORY", requires = "charms")]
     into: Option<PathBuf>,
 }
@@ -124,8 +125,8 @@ fn build(packages: &[String]) -> Result<()> {
 
 /// Returns rustc flags as a cargo setting; cargo adds them to those of `.cargo/config.toml`.
 ///
-/// Paths of the checkout and of cargo's home do not go into the program, so that two checkouts give the same bytes. A fixed
-/// load address makes a plain static executable: smaller, and nothing is left to relocate when a hook starts.
+/// Paths of the checkout and of cargo's home do not go into the program, so that two checkouts give the same bytes. A
+/// fixed load address makes a plain static executable: smaller, and nothing is left to relocate when a hook starts.
 fn flags() -> Result<String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));

@@ -1,5 +1,5 @@
-//! `cargo xtask setup`: makes this machine fit for the other commands. Installs what is missing, never more, and says what
-//! and why before it does.
+//! `cargo xtask setup`: makes this machine fit for the other commands. Installs what is missing, never more, and says
+//! what and why before it does.
 
 mod host;
 mod python;

@@ -1,5 +1,5 @@
-//! The Python environment of the tests: built once from `tests/requirements.txt`, and again when that file or the interpreter
-//! changes. No test lives here.
+//! The Python environment of the tests: built once from `tests/requirements.txt`, and again when that file or the
+//! interpreter changes. No test lives here.
 
 use std::fs;
 use std::path::{Path, PathBuf};

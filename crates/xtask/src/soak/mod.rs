@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: random events under a stream of jobs, for as long as wanted. What happens is in `tests/soak.py`; this file
-//! only starts it.
+//! `cargo xtask soak`: random events under a stream of jobs, for as long as wanted. What happens is in `tests/soak.py`;
+//! this file only starts it.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! The conformance tier: finds the suite that replays recordings of a real Juju, and runs the listed scenarios of it on juju-local.
+//! The conformance tier: finds the suite that replays recordings of a real Juju, and runs the listed scenarios of it on
+//! juju-local.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

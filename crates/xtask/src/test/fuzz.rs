@@ -1,5 +1,5 @@
-//! The fuzz tier: builds the targets of `crates/fuzz` with coverage and gives each some seconds. What a target checks is in its own
-//! file; how one fuzzes for longer is in that crate's README.
+//! The fuzz tier: builds the targets of `crates/fuzz` with coverage and gives each some seconds. What a target checks
+//! is in its own file; how one fuzzes for longer is in that crate's README.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: runs the tiers, adds up what they counted, names those that failed. What a tier runs is in `tiers.rs`.
+//! `cargo xtask test`: runs the tiers, adds up what they counted, names those that failed. What a tier runs is in
+//! `tiers.rs`.
 
 mod conformance;
 mod counts;

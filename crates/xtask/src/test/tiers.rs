@@ -47,7 +47,8 @@ pub(super) fn run(tier: Tier, extent: Extent<'_>, rest: &[String], machines: &mu
         Tier::Cluster => {
             let mut command = pytest_of_ours("tests", extent, machines)?;
             if let Some(version) = extent.slurm {
-                // The charms are told nothing: the machines have this one to install, and the tests look whether it was.
+                // The charms are told nothing: the machines have this one to install, and the tests look whether it
+                // was.
                 command.env(image::SLURM_VARIABLE, version).env("CLUSTER_SLURM", version);
                 if !extent.all {
                     command.args(["-m", "core"]);

@@ -92,8 +92,8 @@ fn fits(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Leaves only what the selectors name: applications, units, machines, addresses, ports and statuses of units. Says whether
-/// nothing is left.
+/// Leaves only what the selectors name: applications, units, machines, addresses, ports and statuses of units. Says
+/// whether nothing is left.
 fn select(document: &mut Value, selectors: &[String]) -> bool {
     if selectors.is_empty() {
         return false;

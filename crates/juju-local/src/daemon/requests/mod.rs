@@ -1,4 +1,5 @@
-//! What clients ask for: each request is one function that changes or shows the model. Printing is the client's business.
+//! What clients ask for: each request is one function that changes or shows the model. Printing is the client's
+//! business.
 
 mod applications;
 mod checksum;

@@ -1,5 +1,5 @@
-//! `juju remove-unit`, `remove-application`, `remove-relation`, `remove-machine`. All of them return as soon as the removal is
-//! on its way.
+//! `juju remove-unit`, `remove-application`, `remove-relation`, `remove-machine`. All of them return as soon as the
+//! removal is on its way.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,8 @@
-//! The image: one root file system that all machines share, read-only, with an offline pool of packages. Found or built.
+//! The image: one root file system that all machines share, read-only, with an offline pool of packages. Found or
+//! built.
 //!
-//! An image is complete when its directory has its final name: it is built under a temporary one, by one builder at a time,
-//! and renamed at the end. The name carries a hash of the recipe, so that a changed recipe is a new image.
+//! An image is complete when its directory has its final name: it is built under a temporary one, by one builder at a
+//! time, and renamed at the end. The name carries a hash of the recipe, so that a changed recipe is a new image.
 
 mod build;
 mod pool;
@@ -47,8 +48,8 @@ pub(crate) struct Image {
 
 /// Returns the image for a release, building it first if the cache has none.
 ///
-/// `progress` gets one line per phase, beginning with the seconds since the start. An image that is there costs nothing and
-/// says nothing.
+/// `progress` gets one line per phase, beginning with the seconds since the start. An image that is there costs nothing
+/// and says nothing.
 pub(crate) fn ensure(cache: &Path, release: SlurmRelease, progress: &mut dyn FnMut(&str)) -> Result<Image> {
     let recipe = Recipe::new(release);
     let directory = cache.join(recipe.name());
