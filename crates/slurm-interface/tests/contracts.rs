@@ -1,4 +1,5 @@
-//! Holds the contracts in `interfaces/` to the code: every example is decoded, and schemas name the keys that are written.
+//! Holds the contracts in `interfaces/` to the code: every example is decoded, and schemas name the keys that are
+//! written.
 
 use serde_json::Value;
 use slurm_interface::{

@@ -1,5 +1,6 @@
-//! Hostile values in every key of every bag: each is refused with a message of one line that names the sender and the key, and no
-//! sender is trusted more than another. What may become of values that are accepted is a matter of `slurm-conf`.
+//! Hostile values in every key of every bag: each is refused with a message of one line that names the sender and the
+//! key, and no sender is trusted more than another. What may become of values that are accepted is a matter of
+//! `slurm-conf`.
 
 use serde_json::{Value, json};
 use slurm_interface::{ComputeData, ControllerData, Databag, DecodeError, MountRequest, MountState, PeerApp, PeerUnit};
