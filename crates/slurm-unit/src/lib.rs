@@ -8,6 +8,7 @@
 //! | to be called again by itself | [`retry`] |
 //! | notes that outlive a dispatch, a refresh and a reboot | [`note`] |
 //! | an option that cannot be used, in one form | [`options`] |
+//! | requests about nodes and their jobs | [`actions`] |
 //!
 //! A charm says who it is in a [`Profile`]. It takes the facts, steps and conditions of these modules into its own enums, so
 //! that its plan stays the one place in which the order of all steps is visible.
@@ -16,6 +17,7 @@
 //!
 //! It knows no relation, no databag and no role. It decides nothing that differs between two charms.
 
+pub mod actions;
 pub mod error;
 pub mod install;
 pub mod note;
