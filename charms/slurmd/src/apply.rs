@@ -16,7 +16,7 @@ use slurm_ops::timer::Rhythm;
 use slurm_ops::{Machine, clock, files, keys, needrestart, packages, scontrol, slurmd, systemd, timer};
 use std::time::Duration;
 
-const RHYTHM: Rhythm = Rhythm { first: &Wake::FIRST, repeat: Wake::REPEAT, limit: Wake::PATIENCE };
+pub const RHYTHM: Rhythm = Rhythm { first: &Wake::FIRST, repeat: Wake::REPEAT, limit: Wake::PATIENCE };
 
 /// Makes the change that `step` describes.
 pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memory, step: &Step) -> Result<(), Error> {

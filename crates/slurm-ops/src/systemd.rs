@@ -10,6 +10,8 @@ const JOB_DEADLINE: Duration = Duration::from_secs(120);
 
 /// Where unit files and drop-ins of administrators are, and ours.
 const UNITS: &str = "/etc/systemd/system";
+/// Where unit files are that the next boot takes away.
+const RUNTIME_UNITS: &str = "/run/systemd/system";
 
 /// What systemd says about a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -213,15 +215,25 @@ pub fn ensure_drop_in(writer: &HostWriter, unit: &str, name: &str, text: &str) -
 /// Writes a unit file of our own, `/etc/systemd/system/<unit>`, and has systemd read it, both only if it is different. Tells whether
 /// it was.
 pub fn ensure_unit_file(writer: &HostWriter, unit: &str, text: &str) -> Result<bool, DropInError> {
-    files::ensure_directory(writer, UNITS, &Access::own(0o755))?;
-    let changed = files::replace(writer, format!("{UNITS}/{unit}"), text.as_bytes(), &Access::own(0o644))?;
+    ensure_unit_file_in(writer, UNITS, unit, text)
+}
+
+/// Does what [`ensure_unit_file`] does, until the next boot.
+pub(crate) fn ensure_runtime_unit_file(writer: &HostWriter, unit: &str, text: &str) -> Result<bool, DropInError> {
+    ensure_unit_file_in(writer, RUNTIME_UNITS, unit, text)
+}
+
+fn ensure_unit_file_in(writer: &HostWriter, directory: &str, unit: &str, text: &str) -> Result<bool, DropInError> {
+    files::ensure_directory(writer, directory, &Access::own(0o755))?;
+    let changed = files::replace(writer, format!("{directory}/{unit}"), text.as_bytes(), &Access::own(0o644))?;
     if changed {
         daemon_reload(writer)?;
     }
     Ok(changed)
 }
 
-/// Returns the text of a service that runs `command` once, for `OnFailure=` of another unit.
+/// Returns the text of a service that runs `command` once, for `OnFailure=` of another unit or for a timer. A run that fails is forgotten:
+/// only the journal tells of it.
 ///
 /// A percent or dollar sign in an argument stays what it is.
 pub fn one_shot_service(description: &str, command: &[String], limit: Duration) -> String {
@@ -239,10 +251,10 @@ pub fn one_shot_service(description: &str, command: &[String], limit: Duration) 
             quoted + "\""
         })
         .collect();
+    let (limit, quoted) = (limit.as_secs(), quoted.join(" "));
     format!(
-        "[Unit]\nDescription={description}\n\n[Service]\nType=oneshot\nTimeoutStartSec={}\nExecStart={}\n",
-        limit.as_secs(),
-        quoted.join(" ")
+        "[Unit]\nDescription={description}\nCollectMode=inactive-or-failed\n\n\
+         [Service]\nType=oneshot\nTimeoutStartSec={limit}\nExecStart={quoted}\n"
     )
 }
 

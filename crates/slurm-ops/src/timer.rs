@@ -1,8 +1,12 @@
-//! Transient timers of systemd: they call a command again and again until they are stopped, and do not survive a boot.
+//! Timers of systemd that call a command again and again until they are ended, and do not survive a boot.
+//!
+//! The service that makes the call is a file of ours, and only the timer is transient. A transient service would still be loaded
+//! while its call waits for Juju's lock, and systemd then refuses to make another timer of that name: the very hook or action that
+//! holds the lock could not set one.
 
-use crate::command::CommandError;
+use crate::files;
 use crate::machine::{Host, HostWriter};
-use crate::systemd;
+use crate::systemd::{self, DropInError};
 use std::time::Duration;
 
 /// When a timer calls.
@@ -18,11 +22,11 @@ pub struct Rhythm<'a> {
 
 /// Tells whether a timer is set. Costs no process: systemd keeps a file for each.
 pub fn is_set(host: &Host, name: &str) -> bool {
-    host.path(format!("/run/systemd/transient/{name}.timer")).exists()
+    files::exists(host, format!("/run/systemd/transient/{name}.timer"))
 }
 
 /// Sets a timer that calls a command again and again, unless it is set, and tells whether it was not. `name` is that of the timer and of the
-/// service it starts, without suffix: `compute-0-look-again`.
+/// service it starts, without suffix: `compute-0-look-again`. A call of an earlier timer may still be in progress, or be who asks.
 ///
 /// A call that fails is made up for by the next. systemd starts no service that still runs, so calls never pile up.
 pub fn ensure_set(
@@ -30,29 +34,37 @@ pub fn ensure_set(
     name: &str,
     command: &[String],
     rhythm: &Rhythm<'_>,
-) -> Result<bool, CommandError> {
+) -> Result<bool, DropInError> {
     if is_set(writer.host(), name) {
         return Ok(false);
     }
-    let command = writer
+    let service = systemd::one_shot_service("Calls a charm that waits for something", command, rhythm.limit);
+    systemd::ensure_runtime_unit_file(writer, &format!("{name}.service"), &service)?;
+    writer
         .command("systemd-run")
-        .arg(format!("--unit={name}"))
-        .arg("--description=Calls a charm that waits for something")
-        .args(["--collect", "--quiet"])
-        .arg(format!("--property=RuntimeMaxSec={}", rhythm.limit.as_secs()))
+        .arg(format!("--unit={name}.service"))
+        .arg("--quiet")
         // systemd else gathers what is due within a minute.
         .arg("--timer-property=AccuracySec=100ms")
         .args(rhythm.first.iter().map(|after| format!("--on-active={}", after.as_secs())))
         .arg(format!("--on-unit-inactive={}", rhythm.repeat.as_secs()))
-        .arg("--")
-        .args(command.iter().cloned());
-    command.run().map(|_| true)
+        .run()?;
+    Ok(true)
+}
+
+/// Has a timer begin its rhythm anew, whether it is set or not. There is no moment in which one that was set is not.
+pub fn restart(writer: &HostWriter, name: &str, command: &[String], rhythm: &Rhythm<'_>) -> Result<(), DropInError> {
+    if !ensure_set(writer, name, command, rhythm)? {
+        systemd::restart(writer, &format!("{name}.timer"))?;
+    }
+    Ok(())
 }
 
 /// Ends a timer, and tells whether it was set. A call in progress goes on.
-pub fn ensure_ended(writer: &HostWriter, name: &str) -> Result<bool, CommandError> {
+pub fn ensure_ended(writer: &HostWriter, name: &str) -> Result<bool, DropInError> {
     if !is_set(writer.host(), name) {
         return Ok(false);
     }
-    systemd::stop(writer, &format!("{name}.timer")).map(|()| true)
+    systemd::stop(writer, &format!("{name}.timer"))?;
+    Ok(true)
 }

@@ -109,7 +109,7 @@ fn slurmds_options_are_written_once_and_read_back() {
 }
 
 #[test]
-fn a_transient_timer_is_set_once_bounded_and_ended() {
+fn a_timer_is_set_once_bounded_begun_anew_and_ended() {
     let name = "compute-0-look-again";
     let command = ["/usr/bin/juju-exec", "-u", "compute/0"].map(str::to_owned);
     let rhythm = Rhythm {
@@ -120,20 +120,28 @@ fn a_transient_timer_is_set_once_bounded_and_ended() {
     let sandbox = Sandbox::new();
     let file = "run/systemd/transient/compute-0-look-again.timer";
     sandbox.file("run/systemd/transient/other", "");
-    sandbox.program("systemd-run", &format!("touch $ROOT/{file}")).program("systemctl", &format!("rm $ROOT/{file}"));
-    let machine = sandbox.machine();
-    assert!(!timer::ensure_ended(&machine.writer(), name).unwrap());
-    assert!(timer::ensure_set(&machine.writer(), name, &command, &rhythm).unwrap());
-    assert!(!timer::ensure_set(&machine.writer(), name, &command, &rhythm).unwrap());
-    assert!(timer::is_set(&machine.host(), name));
-    assert!(timer::ensure_ended(&machine.writer(), name).unwrap());
+    let end = format!("case \"$*\" in *stop*) rm $ROOT/{file};; esac");
+    sandbox.program("systemd-run", &format!("touch $ROOT/{file}")).program("systemctl", &end);
+    let (host, writer) = (sandbox.machine().host(), sandbox.machine().writer());
+    assert!(!timer::ensure_ended(&writer, name).unwrap());
+    timer::restart(&writer, name, &command, &rhythm).unwrap();
+    assert!(!timer::ensure_set(&writer, name, &command, &rhythm).unwrap());
+    assert!(timer::is_set(&host, name));
+    timer::restart(&writer, name, &command, &rhythm).unwrap();
+    assert!(timer::ensure_ended(&writer, name).unwrap());
+    assert!(timer::ensure_set(&writer, name, &command, &rhythm).unwrap());
+    let service = sandbox.read("run/systemd/system/compute-0-look-again.service");
+    assert!(
+        service.contains("Type=oneshot\nTimeoutStartSec=600\nExecStart=\"/usr/bin/juju-exec\" \"-u\" \"compute/0\"\n")
+    );
+    // The service is a file of its own: a command here would be a second, transient one, which may be at work still.
+    let set = "systemd-run --unit=compute-0-look-again.service --quiet --timer-property=AccuracySec=100ms --on-active=5 \
+               --on-active=15 --on-unit-inactive=60";
     let calls = sandbox.calls();
-    let expected = "systemd-run --unit=compute-0-look-again --description=Calls a charm that waits for something --collect --quiet \
-                    --property=RuntimeMaxSec=600 --timer-property=AccuracySec=100ms --on-active=5 --on-active=15 \
-                    --on-unit-inactive=60 -- /usr/bin/juju-exec -u compute/0";
-    assert_eq!(calls[0], expected);
-    assert!(calls[1].ends_with("stop -- compute-0-look-again.timer"), "{calls:?}");
-    assert_eq!(calls.len(), 2);
+    let expected =
+        ["daemon-reload", set, "restart -- compute-0-look-again.timer", "stop -- compute-0-look-again.timer", set];
+    assert_eq!(calls.len(), expected.len(), "{calls:?}");
+    assert!(calls.iter().zip(expected).all(|(call, expected)| call.ends_with(expected)), "{calls:?}");
 }
 
 /// A unit of slurmd with two processes of its own and one of a job, in a state that a program decides about.

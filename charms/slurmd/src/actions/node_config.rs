@@ -4,11 +4,11 @@
 //! and the usual rounds bring the node there, now or when its jobs have ended.
 
 use crate::Slurmd;
-use crate::apply::{remember, wish_text};
+use crate::apply::{RHYTHM, remember, wish_text};
 use crate::error::Error;
 use crate::names;
 use crate::observe::{Observed, Registration};
-use crate::plan::{self, Phase, Step};
+use crate::plan::{self, Phase};
 use crate::{options, status};
 use charm::{ActionFailure, ActionResults, Reconciler, Wake};
 use slurm_conf::Node;
@@ -79,8 +79,7 @@ fn take(charm: &mut Slurmd, request: &Request) -> Result<Result<Observed, Refusa
     // A timer that has been waiting for something else looks once a minute by now; for this it begins anew. It is set before anything is
     // touched: whatever becomes of this action, what it began is brought to its end.
     let wake = Wake::new(&charm.ctx.unit, names::EVENT_LOOK_AGAIN);
-    timer::ensure_ended(&charm.machine.writer(), &wake.name).map_err(ActionFailure::broken)?;
-    charm.apply(&Step::StartWaking).map_err(ActionFailure::broken)?;
+    timer::restart(&charm.machine.writer(), &wake.name, &wake.command, &RHYTHM).map_err(ActionFailure::broken)?;
     if request.reset {
         // What the machine had once is not asked for any more either.
         files::remove(&charm.machine.writer(), names::DETECTED_FILE).map_err(ActionFailure::broken)?;

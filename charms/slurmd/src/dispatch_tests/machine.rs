@@ -31,10 +31,11 @@ fn controllers_that_do_not_answer_are_asked_once_in_a_hook() {
 fn what_the_operator_asks_for_is_looked_at_often_at_first_whatever_else_was_awaited() {
     let (node, _) = Node::joined();
     let job = node.machine.submit(FakeJob::running("compute", "compute-0"));
-    for memory in ["900", "800"] {
+    for (memory, begun) in [("900", "--on-active=5 "), ("800", "restart -- compute-0-look-again.timer")] {
         node.act("node-config", json!({"parameters": format!("RealMemory={memory}")}));
-        let set = node.machine.take_calls().iter().filter(|call| call.starts_with("systemd-run")).count();
-        assert_eq!(set, 1, "{memory}");
+        let calls = node.machine.take_calls();
+        assert_eq!(calls.iter().filter(|call| call.contains(begun)).count(), 1, "{memory}: {calls:?}");
+        assert!(node.machine.read("/run/systemd/transient/compute-0-look-again.timer").is_some());
     }
     node.machine.end_job(job);
 }

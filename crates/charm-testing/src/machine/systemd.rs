@@ -59,7 +59,9 @@ impl Programs {
 
     fn change(&self, state: &mut State, verb: &str, name: &str) -> Option<Ended> {
         if let Some(timer) = name.strip_suffix(".timer") {
-            let _ = fs::remove_file(self.path(&format!("/run/systemd/transient/{timer}.timer")));
+            if verb == "stop" {
+                let _ = fs::remove_file(self.path(&format!("/run/systemd/transient/{timer}.timer")));
+            }
             return None;
         }
         let mask = self.path(&format!("/run/systemd/system/{name}"));
@@ -134,11 +136,31 @@ impl Programs {
         }
     }
 
+    /// Makes a timer, with a service of its own if a command is given. Whatever is there already is refused; that of a service lasts, as if
+    /// its call never ended.
     pub(super) fn systemd_run(&self, words: &[&str]) -> Ended {
-        let Some(unit) = words.iter().find_map(|word| word.strip_prefix("--unit=")) else {
+        let Some(name) = words.iter().find_map(|word| word.strip_prefix("--unit=")) else {
             return fails(1, "Command line to execute required.\n");
         };
-        self.write(&format!("/run/systemd/transient/{unit}.timer"), b"[Timer]\n");
+        let name = name.trim_end_matches(".service");
+        let is_there = |unit: &str| {
+            ["/run/systemd/transient", "/run/systemd/system"]
+                .iter()
+                .any(|at| self.path(&format!("{at}/{unit}")).exists())
+        };
+        let (timer, service) = (format!("{name}.timer"), format!("{name}.service"));
+        let made = if words.contains(&"--") { vec![timer, service] } else { vec![timer] };
+        if let Some(unit) = made.iter().find(|unit| is_there(unit)) {
+            let why = format!("Unit {unit} was already loaded or has a fragment file.");
+            return fails(1, format!("Failed to start transient timer unit: {why}\n"));
+        }
+        if made.len() == 1 && !is_there(&format!("{name}.service")) {
+            // It says nothing more.
+            return fails(1, "");
+        }
+        for unit in &made {
+            self.write(&format!("/run/systemd/transient/{unit}"), b"");
+        }
         says("")
     }
 }
