@@ -178,7 +178,8 @@ def reconfigure_lines(cluster):
 def test_a_partition_written_over_two_lines_closes_only_itself(cluster):
     """A backslash continues a line of slurm.conf: what follows belongs to that partition alone."""
     before = cluster.slurm_conf()
-    cluster.shell("slurmctld/0", r"printf '%s\n' 'PartitionName=byhand Nodes=compute \' ' State=DOWN' >>/etc/slurm/slurm.conf")
+    lines = "PartitionName=byhand Nodes=compute \\\n  State=DOWN\n"
+    cluster.root("slurmctld/0", "tee", "--append", "/etc/slurm/slurm.conf", stdin=lines)
     try:
         cluster.fire("slurmctld/0")
         await_partition(cluster, {"State": "DOWN"}, "byhand")

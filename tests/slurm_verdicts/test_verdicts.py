@@ -81,9 +81,6 @@ def files(case):
         case "cgroup.conf":
             found["cgroup.conf"] += text
             return found, *CONTROLLER
-        case "gres.conf":
-            found["gres.conf"] = text
-            return found, COMPUTE[0] + ["Feature=compute"], COMPUTE[1]
         case "node":
             return found, COMPUTE[0] + [text], COMPUTE[1]
 

@@ -1,7 +1,7 @@
 """Runs in an environment that has slurmutils, and nothing of ours.
 
-`samples` prints records with a value for every key of its schema: as a dictionary, as its JSON and as its line of slurm.conf.
-`judge` reads records as JSON, one per line, and prints for each what slurmutils says against it, or null.
+`samples` prints partitions with a value for every key of its schema: as a dictionary, as its JSON and as its line of slurm.conf.
+`judge` reads partitions as JSON, one per line, and prints for each what slurmutils says against it, or null.
 """
 import json
 import sys
@@ -9,10 +9,8 @@ import sys
 import slurmutils
 from slurmutils.core import schema
 
-KINDS = {
-    "partition": (slurmutils.Partition, schema.PARTITION_MODEL_SCHEMA, {"partitionname": "compute", "nodes": ["compute"]}),
-    "node": (slurmutils.Node, schema.NODE_MODEL_SCHEMA, {"nodename": "n1"}),
-}
+RULES = schema.PARTITION_MODEL_SCHEMA["properties"]
+NAME = {"partitionname": "compute", "nodes": ["compute"]}
 
 
 def values(rule):
@@ -46,25 +44,19 @@ def of_type(kind, rule):
 
 
 def samples():
-    for kind, (model, rules, name) in KINDS.items():
-        for key, rule in rules["properties"].items():
-            if key in name:
-                continue
-            for value in values(rule):
-                if rule == TIME and value == "word":
-                    value = "1-12:30:00"
-                record = model.from_dict({**name, key: value})
-                yield {"kind": kind, "key": key, "dict": record.dict(), "json": record.json(), "text": str(record)}
-
-
-TIME = schema.PARTITION_MODEL_SCHEMA["properties"]["maxtime"]
+    for key, rule in RULES.items():
+        if key in NAME:
+            continue
+        for value in values(rule):
+            if rule == RULES["maxtime"] and value == "word":
+                value = "1-12:30:00"
+            record = slurmutils.Partition.from_dict({**NAME, key: value})
+            yield {"key": key, "dict": record.dict(), "json": record.json(), "text": str(record)}
 
 
 def judge(line):
-    request = json.loads(line)
-    model, _, name = KINDS[request["kind"]]
     try:
-        record = model.from_json(json.dumps({**name, **request["json"]}))
+        record = slurmutils.Partition.from_json(json.dumps(json.loads(line)["json"]))
         return {"dict": record.dict(), "error": None}
     except Exception as error:  # whatever it raises would be a hook error of the Python charms
         return {"dict": None, "error": f"{type(error).__name__}: {error}"}

@@ -1,4 +1,4 @@
-"""Puts our partitions and nodes beside slurmutils, which the Python charms read and write databags with.
+"""Puts our partitions beside slurmutils, which the Python charms read and write databags with.
 
     SLURMUTILS="1.2.0 1.3.2" python -m pytest tests/slurmutils
 
@@ -18,11 +18,8 @@ VERSIONS = os.environ.get("SLURMUTILS", "").split()
 ROOT = pathlib.Path(__file__).parents[2]
 REFERENCE = pathlib.Path(__file__).with_name("reference.py")
 
-# What we deliberately write differently: (kind, key, value) and the reason.
-OTHERWISE = {
-    ("partition", "maxnodes", -1): "unlimited",  # Slurm refuses -1 in slurm.conf
-    ("node", "procs", None): "cpus",  # an old name of the same key
-}
+# What we deliberately write differently: (key, value) and the reason.
+OTHERWISE = {("maxnodes", -1): "unlimited"}  # Slurm refuses -1 in slurm.conf
 
 pytestmark = pytest.mark.skipif(not VERSIONS, reason="SLURMUTILS names no versions")
 
@@ -50,18 +47,15 @@ def exchange(requests):
 
 def samples(python):
     found = lines([python, REFERENCE, "samples"])
-    assert len({(sample["kind"], sample["key"]) for sample in found}) > 50
+    assert len({sample["key"] for sample in found}) > 30
     return [(sample, sample["dict"][sample["key"]]) for sample in found]
 
 
 def expected(sample, value):
     """The record as we should write it: the same, but for what is otherwise on purpose."""
-    kind, key = sample["kind"], sample["key"]
     record = dict(sample["dict"])
-    if (kind, key, None) in OTHERWISE:
-        record[OTHERWISE[kind, key, None]] = record.pop(key)
-    elif not isinstance(value, (list, dict)) and (kind, key, value) in OTHERWISE:
-        record[key] = OTHERWISE[kind, key, value]
+    if not isinstance(value, (list, dict)):
+        record[sample["key"]] = OTHERWISE.get((sample["key"], value), value)
     return record
 
 
@@ -70,11 +64,11 @@ def check(python, requests, known):
     problems = []
     read = []
     for (sample, value), answer in zip(known, answers, strict=True):
-        shown = f"{sample['kind']} {sample['key']}={value!r}"
+        shown = f"{sample['key']}={value!r}"
         if "error" in answer:
             problems.append(f"we on {shown}: {answer}")
         else:
-            read.append((shown, expected(sample, value), {"kind": sample["kind"], "json": answer["json"]}))
+            read.append((shown, expected(sample, value), {"json": answer["json"]}))
     verdicts = lines([python, REFERENCE, "judge"], [request for _, _, request in read])
     for (shown, record, request), verdict in zip(read, verdicts, strict=True):
         if verdict["error"]:
@@ -86,9 +80,9 @@ def check(python, requests, known):
 
 def test_its_json_is_read_and_ours_is_accepted(python):
     known = samples(python)
-    check(python, [{"kind": sample["kind"], "json": json.loads(sample["json"])} for sample, _ in known], known)
+    check(python, [{"json": json.loads(sample["json"])} for sample, _ in known], known)
 
 
 def test_its_lines_of_slurm_conf_are_read(python):
     known = samples(python)
-    check(python, [{"kind": sample["kind"], "text": sample["text"]} for sample, _ in known], known)
+    check(python, [{"text": sample["text"]} for sample, _ in known], known)

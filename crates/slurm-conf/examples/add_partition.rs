@@ -1,5 +1,5 @@
-//! Loads a slurm.conf, adds one partition and writes it back, several times, and prints how many nanoseconds each time took.
-//! `cargo xtask bench conf` puts it beside the library of the Python charms.
+//! Loads a slurm.conf, adds one partition and writes it back, several times, and prints how many nanoseconds each time
+//! took. `cargo xtask bench conf` puts it beside the library of the Python charms.
 //!
 //!     add_partition <file> <times>
 

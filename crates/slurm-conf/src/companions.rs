@@ -1,5 +1,5 @@
-//! Files that a slurm.conf cannot do without because it names them: Slurm waits a minute for each, and serves nobody meanwhile. Which files
-//! there are somebody else has to look up.
+//! Files that a slurm.conf cannot do without because it names them: Slurm waits a minute for each, and serves nobody
+//! meanwhile. Which files there are somebody else has to look up.
 
 use crate::document::SlurmConf;
 use std::collections::BTreeSet;

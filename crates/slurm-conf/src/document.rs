@@ -1,7 +1,7 @@
 //! A whole slurm.conf that can be edited: plain keys, controllers, partitions with their node sets.
 //!
-//! Lines live in a slab and keep their number for life; `order` says how they follow each other. So the index that finds a key or
-//! a partition stays valid through edits, and n edits of a file with n partitions cost n, not n².
+//! Lines live in a slab and keep their number for life; `order` says how they follow each other. So the index that
+//! finds a key or a partition stays valid through edits, and n edits of a file with n partitions cost n, not n².
 
 use crate::error::{ParseError, ValueError, excerpt};
 use crate::index::{Index, LineId, plain_count};
@@ -58,8 +58,8 @@ impl SlurmConf {
         plain_values(line, key).last()
     }
 
-    /// Sets a plain key: in place if the file has it, else in a new line behind the last plain key. Tells whether that changed
-    /// anything.
+    /// Sets a plain key: in place if the file has it, else in a new line behind the last plain key. Tells whether that
+    /// changed anything.
     pub fn set(&mut self, key: &str, value: &str) -> Result<bool, ValueError> {
         check_key(key)?;
         check_value(key, value)?;
@@ -117,7 +117,8 @@ impl SlurmConf {
 
     /// Makes the `SlurmctldHost` lines say exactly `hosts`, in this order. Tells whether that changed anything.
     ///
-    /// A host that stays keeps its line, so an address that an administrator wrote behind it (`c1(10.0.0.1)`) stays too.
+    /// A host that stays keeps its line, so an address that an administrator wrote behind it (`c1(10.0.0.1)`) stays
+    /// too.
     pub fn set_controllers(&mut self, hosts: &[HostName]) -> bool {
         let present: Vec<String> = self.controllers().into_iter().map(str::to_owned).collect();
         let wanted: Vec<String> = hosts
@@ -173,9 +174,11 @@ impl SlurmConf {
         self.record(RecordKind::NodeSet, name)
     }
 
-    /// Writes a partition and its node set: in place if the file has them, else at the end. Tells whether that changed anything.
+    /// Writes a partition and its node set: in place if the file has them, else at the end. Tells whether that changed
+    /// anything.
     pub fn set_partition(&mut self, partition: &Partition, nodeset: &NodeSet) -> bool {
-        // A node set that has to be added stands before its partition. Looked for only then: it takes a walk through the file.
+        // A node set that has to be added stands before its partition. Looked for only then: it takes a walk through
+        // the file.
         let present = self.index.record(RecordKind::Partition, partition.name().as_str()).first();
         let lacks_nodeset = self.index.record(RecordKind::NodeSet, nodeset.name().as_str()).is_empty();
         let position = present.filter(|_| lacks_nodeset).map(|id| self.position(*id));

@@ -1,4 +1,5 @@
-//! What a slurm.conf says in effect: `DEFAULT` lines and included files are applied, the way Slurm's own reader does it.
+//! What a slurm.conf says in effect: `DEFAULT` lines and included files are applied, the way Slurm's own reader does
+//! it.
 //!
 //! For questions only. A file is edited as a [`SlurmConf`].
 
@@ -42,8 +43,8 @@ impl EffectiveConf {
         Self::read(conf, |_| None)
     }
 
-    /// Reads a slurm.conf and the files that it includes. `text_of` returns the text of a file, or `None` if there is no such file;
-    /// a path that does not begin with `/` starts in the directory of slurm.conf.
+    /// Reads a slurm.conf and the files that it includes. `text_of` returns the text of a file, or `None` if there is
+    /// no such file; a path that does not begin with `/` starts in the directory of slurm.conf.
     ///
     /// A file that is not there or that cannot be parsed is left out and noted in [`EffectiveConf::unread`].
     pub fn read(conf: &SlurmConf, mut text_of: impl FnMut(&str) -> Option<String>) -> Self {

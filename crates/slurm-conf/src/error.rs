@@ -1,4 +1,5 @@
-//! What can be wrong with configuration text. Each message names the place, what was found and what is expected instead.
+//! What can be wrong with configuration text. Each message names the place, what was found and what is expected
+//! instead.
 
 /// A file that Slurm would not read either.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

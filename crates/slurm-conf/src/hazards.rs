@@ -1,8 +1,8 @@
 //! Changes of slurm.conf that slurmctld takes without a word although they cost nodes, jobs or clients.
 //!
-//! Each of these was seen on a real cluster. A reconfigure reads the state anew, and what has no room in the tables of the new
-//! configuration is forgotten, with the jobs on it; so is a partition that the new files do not have. Plugins that only clients and
-//! slurmd load are missed when the next of them starts.
+//! Each of these was seen on a real cluster. A reconfigure reads the state anew, and what has no room in the tables of
+//! the new configuration is forgotten, with the jobs on it; so is a partition that the new files do not have. Plugins
+//! that only clients and slurmd load are missed when the next of them starts.
 
 use crate::effective::EffectiveConf;
 use crate::setting::number;
@@ -58,12 +58,14 @@ pub struct Questions {
     pub plugins: BTreeSet<Plugin>,
 }
 
-/// Facts about the running cluster. What is not known is no hazard: a question that nobody could answer has to stop the caller.
+/// Facts about the running cluster. What is not known is no hazard: a question that nobody could answer has to stop the
+/// caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Running {
     /// How many nodes slurmctld has.
     pub nodes: Option<u64>,
-    /// How many jobs slurmctld has. Every task of an array counts, and so do jobs that have ended until `MinJobAge` is over.
+    /// How many jobs slurmctld has. Every task of an array counts, and so do jobs that have ended until `MinJobAge` is
+    /// over.
     pub jobs: Option<u64>,
     /// The partitions that slurmctld has.
     pub partitions: Option<BTreeSet<String>>,
@@ -155,7 +157,8 @@ impl fmt::Display for Hazard {
     }
 }
 
-/// Says what has to be known before a running cluster gets `new` in place of `old`. Nothing is asked about what does not get worse.
+/// Says what has to be known before a running cluster gets `new` in place of `old`. Nothing is asked about what does
+/// not get worse.
 pub fn questions(old: &EffectiveConf, new: &EffectiveConf) -> Questions {
     let gone = old.partitions().filter(|name| !new.has_partition(name));
     Questions {

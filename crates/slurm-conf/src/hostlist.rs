@@ -1,9 +1,8 @@
-//! Host lists: many names in one word, such as `n[1-3,7],login`. Counted before they are expanded, so that a short text cannot
-//! become more names than memory holds.
+//! Host lists: many names in one word, such as `n[1-3,7],login`. Counted before they are expanded, so that a short text
+//! cannot become more names than memory holds.
 
 use crate::error::{NameError, excerpt};
 use crate::name::NodeName;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,7 +19,6 @@ const MOST_DIGITS: usize = 18;
 ///
 /// let list: HostList = "n[08-10],login".parse()?;
 /// assert_eq!(list.expand().collect::<Vec<_>>(), ["n08", "n09", "n10", "login"]);
-/// assert_eq!(HostList::compress(["n3", "n1", "n2", "n7"])?.to_string(), "n[1-3,7]");
 /// # Ok::<(), slurm_conf::NameError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -75,7 +73,8 @@ impl fmt::Display for Range {
 }
 
 impl HostList {
-    /// Reads the nodes that an operator names in the parameter of an action: one at least, and each fit to be the name of a node.
+    /// Reads the nodes that an operator names in the parameter of an action: one at least, and each fit to be the name
+    /// of a node.
     ///
     /// Unlike in a file, `ALL` and `DEFAULT` are refused: whoever means every node has to name them.
     ///
@@ -118,42 +117,6 @@ impl HostList {
     pub fn contains(&self, name: &str) -> bool {
         self.items.iter().any(|pieces| matches(pieces, name))
     }
-
-    /// Writes names as a short list: sorted, each once, the last number of each name in a range.
-    pub fn compress<Name: AsRef<str>>(names: impl IntoIterator<Item = Name>) -> Result<Self, NameError> {
-        let names: BTreeSet<String> = names.into_iter().map(|name| name.as_ref().to_owned()).collect();
-        if let Some(unfit) = names.iter().find(|name| !begins_well(name) || !name.bytes().all(is_name_byte)) {
-            return Err(refused(unfit, "a host name of letters, digits, `-`, `_`, `.` and `:`"));
-        }
-        if names.len() > MOST_HOSTS {
-            return Err(refused("…", TOO_MANY));
-        }
-        let padded: BTreeSet<(&str, usize)> = names
-            .iter()
-            .filter_map(|name| split_number(name))
-            .filter(|(_, digits)| digits.len() > 1 && digits.starts_with('0'))
-            .map(|(prefix, digits)| (prefix, digits.len()))
-            .collect();
-        let mut groups: BTreeMap<(&str, usize), Vec<u64>> = BTreeMap::new();
-        let mut items: BTreeMap<(&str, usize), Vec<Piece>> = BTreeMap::new();
-        for name in &names {
-            match split_number(name).and_then(|(prefix, digits)| Some((prefix, digits, digits.parse().ok()?))) {
-                Some((prefix, digits, number)) => {
-                    // `10` may stand beside `09` as well as beside `9`; the padded list takes it if there is one.
-                    let width = if padded.contains(&(prefix, digits.len())) { digits.len() } else { 1 };
-                    groups.entry((prefix, width)).or_default().push(number);
-                }
-                None => {
-                    items.insert((name, 0), vec![Piece::Text(name.clone())]);
-                }
-            }
-        }
-        for ((prefix, width), mut numbers) in groups {
-            numbers.sort_unstable();
-            items.insert((prefix, width), numbered(prefix, width, &numbers));
-        }
-        Ok(Self { items: items.into_values().collect() })
-    }
 }
 
 const TOO_MANY: &str = "at most 65536 names";
@@ -170,27 +133,6 @@ fn is_name_byte(byte: u8) -> bool {
 /// A name that begins with `-` would be an option to whatever it is handed to, one with `.` a path.
 fn begins_well(name: &str) -> bool {
     name.starts_with(|first: char| !matches!(first, '-' | '.'))
-}
-
-/// Cuts the number off the end of a name.
-fn split_number(name: &str) -> Option<(&str, &str)> {
-    let digits = name.bytes().rev().take(MOST_DIGITS).take_while(u8::is_ascii_digit).count();
-    (digits > 0).then(|| name.split_at(name.len() - digits))
-}
-
-fn numbered(prefix: &str, width: usize, numbers: &[u64]) -> Vec<Piece> {
-    let mut ranges: Vec<Range> = Vec::new();
-    for number in numbers {
-        match ranges.last_mut() {
-            Some(last) if last.high.checked_add(1) == Some(*number) => last.high = *number,
-            _ => ranges.push(Range::new(*number, *number, width)),
-        }
-    }
-    match ranges.as_slice() {
-        [only] if only.low == only.high => vec![Piece::Text(format!("{prefix}{only}"))],
-        _ if prefix.is_empty() => vec![Piece::Numbers(ranges)],
-        _ => vec![Piece::Text(prefix.to_owned()), Piece::Numbers(ranges)],
-    }
 }
 
 fn count(items: &[Vec<Piece>]) -> Option<usize> {
@@ -231,7 +173,8 @@ fn item_name(pieces: &[Piece], mut index: usize) -> String {
     parts.into_iter().rev().collect()
 }
 
-/// Tells whether `name` is one of the names of an item. Tries every count of digits for a bracket, so `n[1-20][1-3]` works.
+/// Tells whether `name` is one of the names of an item. Tries every count of digits for a bracket, so `n[1-20][1-3]`
+/// works.
 fn matches(pieces: &[Piece], name: &str) -> bool {
     match pieces.split_first() {
         None => name.is_empty(),
@@ -352,23 +295,6 @@ mod tests {
             assert_eq!(list.contains(name), list.expand().any(|other| other == name), "{name}");
         }
         assert!(list.contains("r121x") && list.contains("n07"));
-    }
-
-    #[test]
-    fn names_are_written_shortly() {
-        for (names, expected) in [
-            (&["n1"][..], "n1"),
-            (&["n3", "n1", "n2", "n2", "n7"], "n[1-3,7]"),
-            (&["n9", "n10", "n11"], "n[9-11]"),
-            (&["n09", "n10", "n9"], "n9,n[09-10]"),
-            (&["b", "a", "n0", "n1"], "a,b,n[0-1]"),
-            (&["1", "2"], "[1-2]"),
-            (&[], ""),
-        ] {
-            assert_eq!(HostList::compress(names).unwrap().to_string(), expected);
-        }
-        assert!(HostList::compress(["a b"]).is_err());
-        assert!(HostList::compress([""]).is_err());
     }
 
     #[test]

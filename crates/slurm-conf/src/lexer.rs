@@ -1,8 +1,8 @@
 //! From text to logical lines and their `key=value` pairs, the way Slurm's own reader does it.
 //!
-//! A logical line keeps its raw bytes; pairs are ranges into them. Order of work, as in Slurm: a comment is cut off each
-//! physical line, then a backslash at the end of what is left joins the next line, then escapes are removed, then pairs are read.
-//! Knows nothing of what a key means.
+//! A logical line keeps its raw bytes; pairs are ranges into them. Order of work, as in Slurm: a comment is cut off
+//! each physical line, then a backslash at the end of what is left joins the next line, then escapes are removed, then
+//! pairs are read. Knows nothing of what a key means.
 
 use crate::error::{ParseError, excerpt};
 use crate::text::is_key_byte;
@@ -40,8 +40,8 @@ pub(crate) struct Pair {
 impl Line {
     /// Gives the line an end, so that another one can follow it.
     ///
-    /// The last line of a file may lack its line end. It may also end in a backslash that continues nothing yet and would swallow
-    /// the line that follows; it gets an empty one to continue with.
+    /// The last line of a file may lack its line end. It may also end in a backslash that continues nothing yet and
+    /// would swallow the line that follows; it gets an empty one to continue with.
     pub(crate) fn end(&mut self) {
         if !self.raw.ends_with('\n') {
             self.raw.push('\n');
@@ -95,7 +95,8 @@ pub(crate) fn lines(source: &str) -> Result<Vec<Line>, ParseError> {
     Ok(lines)
 }
 
-/// Reads the first logical line of `rest`, which begins at line `number`. Returns it and of how many physical lines it consists.
+/// Reads the first logical line of `rest`, which begins at line `number`. Returns it and of how many physical lines it
+/// consists.
 pub(crate) fn next_line(rest: &str, number: usize) -> Result<(Line, usize), ParseError> {
     let mut pieces: Vec<Range<usize>> = Vec::with_capacity(1);
     let mut physical = 0;

@@ -1,5 +1,5 @@
-//! Names as types. Whoever holds one of these knows that it is a single harmless word: no blank, no quote, no line break, no
-//! path separator, never `.` or `..`.
+//! Names as types. Whoever holds one of these knows that it is a single harmless word: no blank, no quote, no line
+//! break, no path separator, never `.` or `..`.
 
 use crate::error::{NameError, excerpt};
 use std::fmt;

@@ -19,7 +19,8 @@ pub(crate) fn nearest(word: &str, known: impl IntoIterator<Item = &'static str>)
         .map(|(_, candidate)| candidate)
 }
 
-/// Counts how many letters have to be added, removed, changed or swapped with their neighbour. Letter case does not count.
+/// Counts how many letters have to be added, removed, changed or swapped with their neighbour. Letter case does not
+/// count.
 fn distance(left: &[u8], right: &[u8]) -> usize {
     let same = |one: usize, other: usize| left[one].eq_ignore_ascii_case(&right[other]);
     let mut before: Vec<usize> = Vec::new();

@@ -2,7 +2,6 @@
 
 use crate::error::{OptionError, excerpt};
 use crate::name::PartitionName;
-use crate::nearest::nearest;
 use crate::partition::option_pairs;
 use crate::setting::is_number;
 use crate::text::{line_of, value_problem};
@@ -51,7 +50,6 @@ const NUMBERS: &[(&str, u64)] = &[
     ("CoresPerSocket", UINT16),
     ("CPUs", UINT16),
     ("MemSpecLimit", u64::MAX),
-    (PORT, UINT16),
     ("RealMemory", u64::MAX),
     ("RestrictedCoresPerGPU", UINT16),
     ("Sockets", UINT16),
@@ -79,7 +77,8 @@ impl Node {
         Self::default()
     }
 
-    /// Reads what `slurmd -C` printed. Only the first line counts; the name, and keys that `--conf` does not know, are left out.
+    /// Reads what `slurmd -C` printed. Only the first line counts; the name, and keys that `--conf` does not know, are
+    /// left out.
     pub fn from_detected(output: &str) -> Result<Self, OptionError> {
         let mut node = Self::new();
         for (key, value) in option_pairs(output.lines().next().unwrap_or_default())? {
@@ -96,8 +95,8 @@ impl Node {
         Ok(node)
     }
 
-    /// Reads `Key=Value …` as an operator writes it. `NodeName` is refused, and a key that comes twice. A key that this crate does
-    /// not know is taken as free text, since the installed slurmd may know it: see [`Node::unknown`].
+    /// Reads `Key=Value …` as an operator writes it. `NodeName` is refused, and a key that comes twice. A key that this
+    /// crate does not know is taken as free text, since the installed slurmd may know it: see [`Node::unknown`].
     pub fn from_config(text: &str) -> Result<Self, OptionError> {
         let mut node = Self::new();
         for (key, value) in option_pairs(text)? {
@@ -173,27 +172,10 @@ impl Node {
         }
     }
 
-    /// Returns a key as this crate writes it.
-    pub(crate) fn known(key: &str) -> Option<&'static str> {
-        canonical(key)
-    }
-
-    /// Returns the known key that somebody who wrote `key` may have meant.
-    pub(crate) fn nearest(key: &str) -> Option<&'static str> {
-        nearest(key, KEYS.iter().copied())
-    }
-
-    /// Tells whether the value of `key` is a whole number.
-    pub(crate) fn is_number(key: &str) -> bool {
-        NUMBERS.iter().any(|(name, _)| *name == key)
-    }
-
-    /// Tells what Slurm would expect instead of `value` in a line of a file, if it is sure to refuse it.
-    pub(crate) fn refusal(key: &'static str, value: &str) -> Option<String> {
+    /// Tells what Slurm would expect instead of `value`, if it is sure to refuse it.
+    fn refusal(key: &'static str, value: &str) -> Option<String> {
         let (_, largest) = NUMBERS.iter().find(|(name, _)| *name == key)?;
-        // In a line of many nodes this is a list of ports.
-        (key != PORT && !is_number(value, *largest))
-            .then(|| format!("a whole number from 0 to {largest}, or UNLIMITED"))
+        (!is_number(value, *largest)).then(|| format!("a whole number from 0 to {largest}, or UNLIMITED"))
     }
 
     /// Takes a key away.
@@ -275,7 +257,6 @@ mod tests {
         let node = Node::from_config("Wieght=3 CPUs=2 NewKey=a:1").unwrap();
         assert_eq!(node.render(), "wieght=3 CPUs=2 newkey=a:1");
         assert_eq!(Node::from_config(&node.render()).unwrap(), node);
-        assert_eq!(Node::from_json(&node.to_json()).unwrap(), node);
         let found: Vec<_> = node.unknown().map(|unknown| (unknown.key, unknown.nearest)).collect();
         assert_eq!(found, [("wieght", Some("Weight")), ("newkey", None)]);
         let mut merged = Node::from_detected(DETECTED).unwrap();

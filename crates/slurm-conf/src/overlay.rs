@@ -1,5 +1,6 @@
-//! Parameters laid over a file: they stand in a marked block, and a line that one of them outweighs stays in the file as a marked
-//! comment. So the file itself says what was there before, and taking a parameter away brings that back, byte for byte.
+//! Parameters laid over a file: they stand in a marked block, and a line that one of them outweighs stays in the file
+//! as a marked comment. So the file itself says what was there before, and taking a parameter away brings that back,
+//! byte for byte.
 
 use crate::document::SlurmConf;
 use crate::error::ParseError;
@@ -56,17 +57,20 @@ impl Overlaid {
         let kind = |line: &str| {
             let mark = line.trim_end_matches('\r');
             inside = (inside && mark != END) || mark == BEGIN;
-            match () {
-                () if inside || mark == END => LineKind::Parameter,
-                () if line.starts_with(ASIDE) => LineKind::Outweighed,
-                () => LineKind::Below,
+            if inside || mark == END {
+                LineKind::Parameter
+            } else if line.starts_with(ASIDE) {
+                LineKind::Outweighed
+            } else {
+                LineKind::Below
             }
         };
         let kinds: Vec<LineKind> = text.lines().map(kind).collect();
         kinds.into_iter().zip(text.lines()).collect()
     }
 
-    /// Takes the parameters off a file. A block without its end, or an end alone, is not one of ours any more: its lines stay.
+    /// Takes the parameters off a file. A block without its end, or an end alone, is not one of ours any more: its
+    /// lines stay.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let at = |mark: &str, from: usize| {
@@ -89,7 +93,8 @@ impl Overlaid {
     /// Returns the text of `below` with parameters laid over it. Keys and values must come from checked
     /// [`Parameters`](crate::Parameters).
     ///
-    /// The block stands behind the last plain key, since Slurm takes the last of several; what begins nodes and partitions follows.
+    /// The block stands behind the last plain key, since Slurm takes the last of several; what begins nodes and
+    /// partitions follows.
     pub fn render(below: &SlurmConf, parameters: &[(String, String)]) -> String {
         if parameters.is_empty() {
             return below.render();
@@ -108,12 +113,13 @@ impl Overlaid {
                 && pairs.iter().all(|pair| outweighed(line.key(pair)));
             let mut line = (*line).clone();
             line.end();
-            match aside {
-                true => line.raw.split_inclusive('\n').for_each(|physical| {
+            if aside {
+                for physical in line.raw.split_inclusive('\n') {
                     text.push_str(ASIDE);
                     text.push_str(physical);
-                }),
-                false => text.push_str(&line.raw),
+                }
+            } else {
+                text.push_str(&line.raw);
             }
         }
         if last >= lines.len() {

@@ -1,11 +1,11 @@
 //! What administrators set at runtime with `scontrol`, and what of it a reconfigure undoes.
 //!
-//! slurmctld forgets some of it when it reads its files again: settings of partitions, weights of nodes and which of their features are
-//! active. States, reasons, comments and the rest of nodes it keeps by itself. So a caller looks before and after, and sets again what
-//! [`updates`] says.
+//! slurmctld forgets some of it when it reads its files again: settings of partitions, weights of nodes and which of
+//! their features are active. States, reasons, comments and the rest of nodes it keeps by itself. So a caller looks
+//! before and after, and sets again what [`updates`] says.
 //!
-//! All is read from the one-line form of `scontrol show`: of a thousand nodes that is a quarter of the JSON, and takes a seventh of its
-//! time.
+//! All is read from the one-line form of `scontrol show`: of a thousand nodes that is a quarter of the JSON, and takes
+//! a seventh of its time.
 
 mod aspect;
 
@@ -19,8 +19,8 @@ use std::fmt;
 /// The weight of a node that says nothing about it.
 const USUAL_WEIGHT: u64 = 1;
 
-/// Slurm keeps the state of a partition by itself (`KeepPartState`), and therefore takes it from slurm.conf only for a new partition. A state
-/// that was chosen in slurm.conf is brought to it.
+/// Slurm keeps the state of a partition by itself (`KeepPartState`), and therefore takes it from slurm.conf only for a
+/// new partition. A state that was chosen in slurm.conf is brought to it.
 const STATE: &str = "State";
 /// Of one partition at most.
 const DEFAULT: &str = "Default";
@@ -60,7 +60,8 @@ impl PartitionSettings {
         self.0.keys().map(String::as_str)
     }
 
-    /// Returns the partitions that a configuration does not have. With the next reconfigure they are gone, and with them their jobs.
+    /// Returns the partitions that a configuration does not have. With the next reconfigure they are gone, and with
+    /// them their jobs.
     pub fn missing_in(&self, conf: &EffectiveConf) -> BTreeSet<String> {
         self.names().filter(|name| !conf.has_partition(name)).map(str::to_owned).collect()
     }
@@ -88,8 +89,8 @@ struct NodeSetting {
 }
 
 impl NodeSettings {
-    /// Reads what `scontrol --oneliner show node` printed. Texts of nodes and administrators may be in it, with blanks and equals signs, so a
-    /// weight counts only where Slurm itself puts it, and features come before any such text.
+    /// Reads what `scontrol --oneliner show node` printed. Texts of nodes and administrators may be in it, with blanks
+    /// and equals signs, so a weight counts only where Slurm itself puts it, and features come before any such text.
     pub fn from_shown(shown: &str) -> Self {
         let setting = |line: &str| -> Option<(String, NodeSetting)> {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -139,8 +140,8 @@ pub struct Update {
     pub settings: Vec<(&'static str, String)>,
 }
 
-/// Returns the updates that bring back what a reconfigure took away: what differs from `before` although nothing about it differs between
-/// the old configuration and the new one. What was chosen in slurm.conf is left as it became.
+/// Returns the updates that bring back what a reconfigure took away: what differs from `before` although nothing about
+/// it differs between the old configuration and the new one. What was chosen in slurm.conf is left as it became.
 pub fn updates(
     before: &RuntimeSettings,
     after: &RuntimeSettings,

@@ -1,9 +1,9 @@
 //! Parameters that an operator adds to slurm.conf through an option of the charm: several lines of plain `Key=Value`.
 //!
-//! Read here, merged into the file by [`SlurmConf::merge`](crate::SlurmConf::merge). What begins a record, names a file or belongs
-//! to the charm is refused by name; so is a value that Slurm is sure to refuse. A key that is not known is only a doubt.
+//! Read here, laid over the file by [`Overlaid`](crate::Overlaid). What begins a record, names a file or belongs to the
+//! charm is refused by name; so is a value that Slurm is sure to refuse. A key that is not known is only a doubt.
 
-use crate::document::{CONTROLLER_KEY, SlurmConf};
+use crate::document::CONTROLLER_KEY;
 use crate::error::{ParseError, excerpt};
 use crate::lexer::{self, Content};
 use crate::nearest::nearest;
@@ -17,12 +17,10 @@ const LONGEST: usize = 1 << 20;
 /// Checked parameters, each key once, in the order in which they were written.
 ///
 /// ```
-/// use slurm_conf::{Parameters, SlurmConf};
+/// use slurm_conf::Parameters;
 ///
 /// let parameters = Parameters::parse("MaxJobCount=20000\nSlurmctldTimeout=60\n", &["ClusterName"])?;
-/// let mut conf = SlurmConf::parse("ClusterName=lab\nSlurmctldTimeout=120 # slow store\n")?;
-/// assert!(conf.merge(&parameters));
-/// assert_eq!(conf.render(), "ClusterName=lab\nSlurmctldTimeout=60 # slow store\nMaxJobCount=20000\n");
+/// assert_eq!(parameters.get("slurmctldtimeout"), Some("60"));
 ///
 /// let refused = Parameters::parse("clustername=mine", &["ClusterName"]).unwrap_err();
 /// assert_eq!(refused.to_string(), "line 1: key `clustername` is set by the charm");
@@ -197,28 +195,6 @@ impl Parameters {
     }
 }
 
-impl SlurmConf {
-    /// Sets every key of `parameters`, each in place if the file has it. Tells whether that changed anything.
-    pub fn merge(&mut self, parameters: &Parameters) -> bool {
-        let mut changed = false;
-        for (key, value) in parameters.iter() {
-            let set = self.set(key, value);
-            debug_assert!(set.is_ok(), "invariant: parameters were checked when they were read");
-            changed |= set.unwrap_or(false);
-        }
-        changed
-    }
-
-    /// Sets what is in `wanted` and removes what was in `previous` and no longer is. Tells whether that changed anything.
-    pub fn replace_parameters(&mut self, previous: &Parameters, wanted: &Parameters) -> bool {
-        let mut changed = false;
-        for (key, _) in previous.iter().filter(|(key, _)| wanted.get(key).is_none()) {
-            changed |= self.remove(key);
-        }
-        self.merge(wanted) || changed
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,14 +247,5 @@ mod tests {
                 "line 2: key `QuantumType` is not known here"
             ]
         );
-    }
-
-    #[test]
-    fn a_parameter_that_is_taken_back_leaves_the_file() {
-        let parse = |text| Parameters::parse(text, OWNED).unwrap();
-        let mut conf = SlurmConf::parse("ClusterName=lab\nKillWait=30\nMaxJobCount=7\n").unwrap();
-        assert!(conf.replace_parameters(&parse("KILLWAIT=30\nMaxJobCount=7"), &parse("maxjobcount=8")));
-        assert_eq!(conf.render(), "ClusterName=lab\nMaxJobCount=8\n");
-        assert!(!conf.replace_parameters(&parse("maxjobcount=8"), &parse("maxjobcount=8")));
     }
 }

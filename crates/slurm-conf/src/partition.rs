@@ -30,10 +30,12 @@ impl Partition {
         Self { name, options: Vec::new(), others: Vec::new() }
     }
 
-    /// Reads the operator's options, one line of `Key=Value`, for the partition of `application`. Keys may have any letter case.
+    /// Reads the operator's options, one line of `Key=Value`, for the partition of `application`. Keys may have any
+    /// letter case.
     ///
-    /// `PartitionName` and `Nodes` follow from the application, so the only value that they may have is its name. A key that this
-    /// crate does not know is taken as free text, since the installed Slurm may know it: see [`Partition::unknown`].
+    /// `PartitionName` and `Nodes` follow from the application, so the only value that they may have is its name. A key
+    /// that this crate does not know is taken as free text, since the installed Slurm may know it: see
+    /// [`Partition::unknown`].
     pub fn from_config(application: &str, text: &str) -> Result<Self, OptionError> {
         let mut partition = Self::new(PartitionName::new(application)?);
         for (key, value) in option_pairs(text)? {
@@ -87,7 +89,8 @@ impl Partition {
         Ok(partition)
     }
 
-    /// Returns the JSON form: options in order, those that are not known here as text, then `partitionname` and `nodes`.
+    /// Returns the JSON form: options in order, those that are not known here as text, then `partitionname` and
+    /// `nodes`.
     pub fn to_json(&self) -> Value {
         let mut members = Map::new();
         for (option, value) in &self.options {

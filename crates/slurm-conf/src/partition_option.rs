@@ -1,8 +1,8 @@
-//! The options of a partition: their names, their types, and the three forms of a value (operator's text, JSON on the wire,
-//! slurm.conf text).
+//! The options of a partition: their names, their types, and the three forms of a value (operator's text, JSON on the
+//! wire, slurm.conf text).
 //!
-//! Every option of Slurm 24.11 to 26.05 is here. A value is normalised when it is read, so that equal settings are equal values
-//! whatever the operator's spelling was.
+//! Every option of Slurm 24.11 to 26.05 is here. A value is normalised when it is read, so that equal settings are
+//! equal values whatever the operator's spelling was.
 
 use crate::text::value_problem;
 use serde_json::{Map, Number, Value};
@@ -127,18 +127,6 @@ impl PartitionOption {
     /// Returns every option, by name.
     pub fn all() -> &'static [PartitionOption] {
         OPTIONS
-    }
-
-    /// Tells what Slurm would expect instead of `value`, if it is sure to refuse it.
-    ///
-    /// In a file Slurm is more lenient than here: it ignores what is wrong with lists and free texts.
-    pub(crate) fn refusal(&self, value: &str) -> Option<String> {
-        match (self.kind, value) {
-            (OptionKind::List | OptionKind::Text, _) => None,
-            (_, "-1") if self.name == "MaxNodes" => Some(self.expected()),
-            _ if self.is_lenient(value) => None,
-            _ => self.value_from_text(value).err(),
-        }
     }
 
     /// Tells whether Slurm starts with a value that is none of this option's: it does not look, or it logs and goes on.

@@ -77,7 +77,8 @@ impl<'conf> Record<'conf> {
     }
 }
 
-/// Returns the record in `line`, if there is one: it begins at the first key that begins a record and ends with the line.
+/// Returns the record in `line`, if there is one: it begins at the first key that begins a record and ends with the
+/// line.
 pub(crate) fn record_of(line: &Line) -> Option<Record<'_>> {
     let pairs = line.pairs();
     pairs.iter().enumerate().find_map(|(position, pair)| {

@@ -1,11 +1,10 @@
 //! The plain keys of slurm.conf that are known here, and what each holds.
 //!
-//! The table serves messages: a known key can be told from a mistyped one, and a value from one that Slurm is sure to refuse. It
-//! is not the judge of what is valid. A key that is not in it may belong to a newer Slurm, so it is a doubt, never an error.
+//! The table serves messages: a known key can be told from a mistyped one, and a value from one that Slurm is sure to
+//! refuse. It is not the judge of what is valid. A key that is not in it may belong to a newer Slurm, so it is a doubt,
+//! never an error.
 
 mod table;
-
-use crate::nearest::nearest;
 
 /// What a plain key holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,16 +37,6 @@ const LEVELS: [&str; 10] =
     ["quiet", "fatal", "error", "info", "verbose", "debug", "debug2", "debug3", "debug4", "debug5"];
 
 impl Setting {
-    /// Finds a key, in any letter case.
-    pub fn find(key: &str) -> Option<&'static Setting> {
-        table::SETTINGS.iter().find(|setting| setting.name.eq_ignore_ascii_case(key))
-    }
-
-    /// Returns the known key that somebody who wrote `key` may have meant.
-    pub fn nearest(key: &str) -> Option<&'static str> {
-        nearest(key, table::SETTINGS.iter().map(|setting| setting.name))
-    }
-
     /// Returns every known key, by name.
     pub fn all() -> &'static [Setting] {
         table::SETTINGS
@@ -85,17 +74,7 @@ fn is_unlimited(value: &str) -> bool {
 }
 
 /// Returns the number that Slurm takes a value for. No limit is the largest one.
-///
-/// ```
-/// use slurm_conf::number;
-///
-/// assert_eq!(number("10000"), Some(10_000));
-/// assert_eq!(number("+0x10"), Some(16));
-/// assert_eq!(number("010"), Some(8));
-/// assert_eq!(number("unlimited"), Some(u64::MAX));
-/// assert_eq!(number("many"), None);
-/// ```
-pub fn number(value: &str) -> Option<u64> {
+pub(crate) fn number(value: &str) -> Option<u64> {
     if is_unlimited(value) {
         return Some(u64::MAX);
     }
@@ -147,15 +126,17 @@ mod tests {
             ("SallocDefaultCommand", "srun", false),
             ("SchedulerParameters", "anything,at=all", true),
         ] {
-            let setting = Setting::find(key).unwrap();
+            let mut known = Setting::all().iter();
+            let setting = known.find(|setting| setting.name.eq_ignore_ascii_case(key)).unwrap();
             assert_eq!(setting.expected(value).is_none(), fits, "{key}={value}");
         }
     }
 
     #[test]
-    fn a_mistyped_key_finds_its_neighbour() {
-        assert_eq!(Setting::nearest("MaxJobCont"), Some("MaxJobCount"));
-        assert_eq!(Setting::nearest("slurmctldtimout"), Some("SlurmctldTimeout"));
-        assert_eq!(Setting::nearest("QuantumAnnealingType"), None);
+    fn numbers_are_read_as_c_reads_them() {
+        let cases = [("10000", Some(10_000)), ("+0x10", Some(16)), ("010", Some(8)), ("many", None)];
+        for (text, expected) in cases.into_iter().chain([("unlimited", Some(u64::MAX))]) {
+            assert_eq!(number(text), expected, "{text}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What a key and a value may consist of before they may be written, and how a value is quoted.
 //!
-//! Slurm cuts a line at `#` even between quotes, takes a backslash as an escape and at the end of a line as a continuation, and
-//! knows no way to write a double quote inside a quoted value. So these never pass.
+//! Slurm cuts a line at `#` even between quotes, takes a backslash as an escape and at the end of a line as a
+//! continuation, and knows no way to write a double quote inside a quoted value. So these never pass.
 
 use crate::error::{ValueError, excerpt};
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use slurm_conf::{
-    CgroupConf, ClusterName, ControllerAddress, Gres, GresConf, HostList, HostName, Node, NodeName, NodeSet,
-    Parameters, Partition, PartitionName, SlurmConf,
+    ClusterName, ControllerAddress, HostList, HostName, Node, NodeName, NodeSet, Parameters, Partition, PartitionName,
+    SlurmConf,
 };
 use std::fmt::Display;
 
@@ -115,7 +115,8 @@ fn names_are_words_only() {
         check(value, Partition::from_config(value, ""));
         check(value, Partition::from_json(&json!({"partitionname": value})));
         check(value, NodeSet::from_json(&json!({"nodeset": value, "feature": value})));
-        // `default` is a fair name of a host, a cluster or an application: it means something only among nodes and partitions.
+        // `default` is a fair name of a host, a cluster or an application: it means something only among nodes and
+        // partitions.
         if !value.eq_ignore_ascii_case("DEFAULT") && value != "ALL" {
             check(value, NodeName::from_unit(&format!("{value}/0")));
             check(value, ClusterName::new(value.as_str()));
@@ -134,12 +135,6 @@ fn setters_take_no_value_that_leaves_its_line() {
         check(&value, conf.set(&value, "x"));
         assert_eq!(conf.render(), "ClusterName=lab\n");
 
-        let mut cgroup = CgroupConf::new();
-        check(&value, cgroup.set("CgroupMountpoint", &value));
-        let mut gres = GresConf::new();
-        check(&value, gres.set_autodetect(&value));
-        assert_eq!((cgroup.render(), gres.render()), (String::new(), String::new()));
-
         let mut partition = Partition::from_config("compute", "").unwrap();
         let mut node = Node::new();
         for key in ["QOS", "AllowGroups", "MaxTime", "State", "TRESBillingWeights", "Default", "MaxNodes", "Alternate"]
@@ -151,7 +146,6 @@ fn setters_take_no_value_that_leaves_its_line() {
         }
         for key in ["Reason", "Feature", "Gres", "CPUs", "NodeAddr", "State"] {
             check(&value, node.set(key, &value));
-            check(&value, Node::from_json(&json!({key: value.as_str()})));
         }
         assert_eq!((partition.options().count(), node.is_empty()), (0, true));
     }
@@ -160,7 +154,8 @@ fn setters_take_no_value_that_leaves_its_line() {
 #[test]
 fn an_operators_line_cannot_bring_a_second_one() {
     for value in unwritable() {
-        // A line end, a tab or a comment behind everything is trimmed or harmless in text of several lines; the rest has to go.
+        // A line end, a tab or a comment behind everything is trimmed or harmless in text of several lines; the rest
+        // has to go.
         let partition = Partition::from_config("compute", &format!("QOS={value} State=UP"));
         if let Ok(partition) = partition {
             let mut conf = SlurmConf::new();
@@ -171,10 +166,6 @@ fn an_operators_line_cannot_bring_a_second_one() {
         if let Ok(node) = Node::from_config(&format!("Reason={value} Weight=1")) {
             assert_eq!(node.render().lines().count(), 1, "{value:?}");
         }
-        assert!(
-            Gres::from_config(&format!("Name=gpu Type={value} File=/dev/null")).is_err() || !value.contains('\n'),
-            "{value:?}"
-        );
     }
 }
 
@@ -216,7 +207,6 @@ fn parameters_bring_only_plain_keys_that_are_not_owned() {
 fn host_lists_hold_names_only() {
     for value in unwritable() {
         check(&value, value.parse::<HostList>());
-        check(&value, HostList::compress([value.as_str()]));
     }
     for value in
         ["../x", "a/b", "a b", "$(id)", "a;b", "n[1-2", "n[1-99999999999]", "n[1-9][1-9][1-9][1-9][1-9]", "[[1]]"]

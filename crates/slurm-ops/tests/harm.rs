@@ -1,4 +1,5 @@
-//! The running cluster is asked what has to be known about a new slurm.conf. Which changes are hazards, slurm-conf tests.
+//! The running cluster is asked what has to be known about a new slurm.conf. Which changes are hazards, slurm-conf
+//! tests.
 
 mod support;
 

@@ -16,7 +16,8 @@ use std::path::Path;
 /// What is known about what was set by hand.
 pub(super) enum Noted {
     Settings(RuntimeSettings),
-    /// Beside a file that its parser cannot read no command of Slurm works. The reconfigure will say so, and change nothing.
+    /// Beside a file that its parser cannot read no command of Slurm works. The reconfigure will say so, and change
+    /// nothing.
     Nothing,
     /// Nobody could be asked, so a reconfigure might take something away that nobody could put back.
     Unknown(String),
@@ -49,8 +50,9 @@ fn settings(machine: &Machine, memory: &mut Memory) -> Result<RuntimeSettings, S
     Ok(RuntimeSettings { nodes, partitions })
 }
 
-/// Looks for partitions that slurmctld has and `new` has not, and says whether there are none: a reconfigure would end them, and every job in
-/// them. One that somebody took out of slurm.conf may go when it has no jobs; one that was made with scontrol stays.
+/// Looks for partitions that slurmctld has and `new` has not, and says whether there are none: a reconfigure would end
+/// them, and every job in them. One that somebody took out of slurm.conf may go when it has no jobs; one that was made
+/// with scontrol stays.
 pub(super) fn is_safe(machine: &Machine, memory: &mut Memory, new: Option<&str>) -> Result<bool, Error> {
     // Kept for whoever notes what was set by hand. If nobody can be asked, that is found out there.
     memory.partitions = memory.partitions.take().or_else(|| scontrol::partition_settings(&machine.host()).ok());
@@ -80,7 +82,8 @@ fn at_risk(machine: &Machine, known: &PartitionSettings, new: &str) -> Result<BT
     Ok(missing.into_iter().filter(stays).collect())
 }
 
-/// Returns what a slurm.conf says together with the files that it includes. Slurm refuses a file if it cannot read one of these.
+/// Returns what a slurm.conf says together with the files that it includes. Slurm refuses a file if it cannot read one
+/// of these.
 fn with_included(machine: &Machine, conf: &SlurmConf) -> EffectiveConf {
     EffectiveConf::read(conf, |path| {
         let path = Path::new(names::CONFIGURATION_DIRECTORY).join(path);

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 /// One thing that can be set about a partition.
 pub(super) struct Aspect {
-    /// How `scontrol show` calls it: it prints one of these, or none. `scontrol update` takes it back in the same words.
+    /// How `scontrol show` calls it: it prints one of these, or none. `scontrol update` takes it back in the same
+    /// words.
     shown: &'static [&'static str],
     /// Keys of slurm.conf that decide about it, beside those.
     also: &'static [&'static str],
@@ -90,7 +91,8 @@ impl Aspect {
     }
 }
 
-/// The word for nothing. None: better left alone. Nodes may have come just now, and without accounting slurmctld dies of a QoS.
+/// The word for nothing. None: better left alone. Nodes may have come just now, and without accounting slurmctld dies
+/// of a QoS.
 fn nothing(key: &str) -> Option<&'static str> {
     match key {
         "NodeSets" | "Nodes" | "QoS" => None,

@@ -1,4 +1,5 @@
-//! Every plain key that Slurm 24.11.5 and 26.05.5 recognise, found by asking both. In order of the name; letter case as they spell it.
+//! Every plain key that Slurm 24.11.5 and 26.05.5 recognise, found by asking both. In order of the name; letter case as
+//! they spell it.
 
 use super::{Setting, SettingKind};
 

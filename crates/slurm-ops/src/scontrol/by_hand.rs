@@ -1,4 +1,5 @@
-//! Asks for what administrators set with `scontrol`, and sets again what a reconfigure undid. What that is, [`slurm_conf::overrides`] says.
+//! Asks for what administrators set with `scontrol`, and sets again what a reconfigure undid. What that is,
+//! [`slurm_conf::overrides`] says.
 
 use super::{Command, ScontrolError, change, refusal, scontrol, unreachable};
 use crate::machine::{Host, HostWriter};
@@ -26,8 +27,9 @@ fn show(command: &Command) -> Result<String, ScontrolError> {
     if output.success() { Ok(output.stdout) } else { Err(refusal(command, &output)) }
 }
 
-/// Sets again what a reconfigure took away: what differs from `before` although nothing about it differs between the old configuration and
-/// the new one. What slurmctld does not take any more is left, and logged. Returns what it has in memory now, unless something was set.
+/// Sets again what a reconfigure took away: what differs from `before` although nothing about it differs between the
+/// old configuration and the new one. What slurmctld does not take any more is left, and logged. Returns what it has in
+/// memory now, unless something was set.
 pub fn restore(
     writer: &HostWriter,
     before: &RuntimeSettings,

@@ -1,4 +1,5 @@
-//! Asks the running cluster what has to be known about a new slurm.conf. What is a hazard, [`slurm_conf::hazards`] says.
+//! Asks the running cluster what has to be known about a new slurm.conf. What is a hazard, [`slurm_conf::hazards`]
+//! says.
 
 use super::by_hand::show_nodes;
 use super::{Candidate, ScontrolError, client, refusal, unreachable};
@@ -16,7 +17,8 @@ pub fn harm(host: &Host, old: &str, new: &str) -> Candidate {
     // What cannot be read is the parser's matter.
     let (Some(old), Some(new)) = (read(old), read(new)) else { return Candidate::Readable };
     let asked = questions(&old, &new);
-    // Plugins are looked for on this machine alone: it has the clients too, and what the archive gives one machine it gives all.
+    // Plugins are looked for on this machine alone: it has the clients too, and what the archive gives one machine it
+    // gives all.
     let missing = asked.plugins.into_iter().filter(|plugin| !packages::has_plugin(host, &plugin.file()));
     let mut running = Running { missing_plugins: missing.collect(), ..Running::default() };
     let refused = |running: &Running| {

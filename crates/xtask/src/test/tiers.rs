@@ -15,7 +15,7 @@ use crate::{bench, layout, pack, program, setup};
 /// Makes pytest run the slow tests too.
 const ALL_VARIABLE: &str = "RUN_ALL";
 
-/// Names the versions of slurmutils that partitions and nodes are exchanged with.
+/// Names the versions of slurmutils that partitions are exchanged with.
 const SLURMUTILS_VARIABLE: &str = "SLURMUTILS";
 
 /// The tests that belong to the stand-in and not to the charms.
