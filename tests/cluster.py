@@ -1,7 +1,8 @@
 """The deployed pair, as tests talk about it: units, nodes, jobs, events, files. Through the `juju` command only.
 
-What juju-local alone can do (power, network, losses) is in `local`; whoever calls it is skipped on a real Juju. What a real one needs that
-juju-local does not (machines of its own, a source of Slurm, time) comes from the environment: see `conftest.py`.
+What juju-local alone can do (power, network, losses) is in `local`; whoever calls it is skipped on a real Juju. What a
+real one needs that juju-local does not (machines of its own, a source of Slurm, time) comes from the environment: see
+`conftest.py`.
 """
 import json
 import os
@@ -49,7 +50,9 @@ class Cluster:
     def deploy_charm(self, charm, application, units, to=None, config=None):
         source = os.environ.get("CLUSTER_SOURCE")
         config = ({"slurm-source": source} if source else {}) | (config or {})
-        self.juju.deploy(charm_file(charm), application, num_units=units, to=to or self.place(units), config=config or None)
+        self.juju.deploy(
+            charm_file(charm), application, num_units=units, to=to or self.place(units), config=config or None
+        )
 
     def add_unit(self, application, units=1):
         self.juju.add_unit(application, num_units=units, to=self.place(units))
@@ -152,7 +155,8 @@ class Cluster:
 
     def refuse(self, unit, action, wait=120, **parameters):
         """Runs an action that has to fail, and returns what it said."""
-        # Juju itself refuses what the action's schema does not allow, and jubilant says in its own way what is no action at all.
+        # Juju itself refuses what the action's schema does not allow, and jubilant says in its own way what is no
+        # action at all.
         with pytest.raises((jubilant.TaskError, jubilant.CLIError, ValueError)) as refused:
             self.act(unit, action, wait=wait, **parameters)
         error = refused.value
@@ -187,7 +191,9 @@ class Cluster:
 
     def partition(self, name):
         """What the controller knows of a partition, as `scontrol` prints it: key → value."""
-        return dict(re.findall(r"(\w+)=(\S*)", self.on(self.controller, "scontrol", "--oneliner", "show", "partition", name)))
+        return dict(
+            re.findall(r"(\w+)=(\S*)", self.on(self.controller, "scontrol", "--oneliner", "show", "partition", name))
+        )
 
     def partitions(self):
         return sorted(self.on(self.controller, "sinfo", "--noheader", "--format=%R").split())
@@ -246,7 +252,9 @@ class Cluster:
         return dict(re.findall(r"(\w+)=(\S*)", self.on(self.controller, "scontrol", "--oneliner", "show", "job", job)))
 
     def await_job(self, job, expected, seconds=60):
-        return eventually(lambda: self.job(job)["JobState"], lambda seen: seen == expected, f"state of job {job}", seconds)
+        return eventually(
+            lambda: self.job(job)["JobState"], lambda seen: seen == expected, f"state of job {job}", seconds
+        )
 
     def assert_unharmed(self, job, state="RUNNING"):
         """The job is as it was: never restarted, and its processes are there as long as it runs."""
@@ -254,7 +262,9 @@ class Cluster:
         assert (seen["JobState"], seen["Restarts"]) == (state, "0"), seen
         if state == "RUNNING":
             unit = re.sub(r"-(\d+)$", r"/\1", seen["NodeList"])
-            assert re.search(rf"^{job}\b", self.root(unit, "scontrol", "listjobs", seen["NodeList"]), re.MULTILINE), f"job {job} has no steps"
+            assert re.search(
+                rf"^{job}\b", self.root(unit, "scontrol", "listjobs", seen["NodeList"]), re.MULTILINE
+            ), f"job {job} has no steps"
 
     def cancel(self, job):
         self.on(self.controller, "scancel", job)
@@ -264,9 +274,10 @@ class Cluster:
 
     def files(self, unit, *directories):
         """Path → content, inode, time and mode of every file below."""
+        find = f"find {shlex.join(directories or CONFIGURATION)} -xdev"
         script = (
-            f"find {shlex.join(directories or CONFIGURATION)} -xdev \\( -type f -o -type l \\) -printf '%p %i %T@ %m %u\\n' 2>/dev/null"
-            f" | sort; find {shlex.join(directories or CONFIGURATION)} -xdev -type f -exec sha256sum {{}} + 2>/dev/null | sort -k2 || true"
+            f"{find} \\( -type f -o -type l \\) -printf '%p %i %T@ %m %u\\n' 2>/dev/null | sort\n"
+            f"{find} -type f -exec sha256sum {{}} + 2>/dev/null | sort -k2 || true"
         )
         return self.shell(unit, script)
 
@@ -290,7 +301,9 @@ class Cluster:
         """All that adding a node must leave alone."""
         return {
             "files": self.files(self.controller),
-            "application bags": sorted({str(b["application-data"]) for u in (self.controller,) for b in self.databags()[u]}),
+            "application bags": sorted(
+                {str(b["application-data"]) for u in (self.controller,) for b in self.databags()[u]}
+            ),
             "reconfigures": self.reconfigures(),
             "daemon": self.daemon(self.controller),
         }
@@ -324,13 +337,20 @@ class Cluster:
     def reboot_visibly(self, unit):
         """Reboots the unit's machine so that Slurm sees it, as it would on real iron.
 
-        A container shows the boot time of its host, so slurmd is told to claim a fresh one (`-b`) until slurmctld has heard it.
+        A container shows the boot time of its host, so slurmd is told to claim a fresh one (`-b`) until slurmctld has
+        heard it.
         """
-        # Slurm counts in seconds, by two clocks: only a boot well after the node's last answer is one, which no container takes long enough
-        # for, and an answer within the second of the boot makes the next one look like another boot.
+        # Slurm counts in seconds, by two clocks: only a boot well after the node's last answer is one, which no
+        # container takes long enough for, and an answer within the second of the boot makes the next one look like
+        # another boot.
         seconds = 2
         claim = "/etc/systemd/system/slurmd.service.d/99-boot-time.conf"
-        lines = ["[Service]", f"ExecStartPre=/bin/sleep {seconds}", "ExecStart=", "ExecStart=/usr/sbin/slurmd --systemd -b $SLURMD_OPTIONS"]
+        lines = [
+            "[Service]",
+            f"ExecStartPre=/bin/sleep {seconds}",
+            "ExecStart=",
+            "ExecStart=/usr/sbin/slurmd --systemd -b $SLURMD_OPTIONS",
+        ]
         self.shell(unit, f"printf '%s\\n' {shlex.join(lines)} >{claim}")
         before = int(time.time())
 
@@ -352,7 +372,9 @@ class Cluster:
 
 def bag(relation):
     """A relation without what Juju itself changes in it: keys that differ between looks, such as addresses, do not."""
-    return {key: relation.get(key) for key in ("endpoint", "relation-id", "application-data", "local-unit", "related-units")}
+    return {
+        key: relation.get(key) for key in ("endpoint", "relation-id", "application-data", "local-unit", "related-units")
+    }
 
 
 def charm_file(name):

@@ -7,12 +7,13 @@
 | `CLUSTER_KEEP` | if set, the model is not destroyed after a failure, so that one can look around |
 | `CLUSTER_SLURM` | the Slurm that has to be installed, such as `26.05` (default: whatever comes) |
 | `RUN_ALL` | if set, tests marked `slow` run too |
-| `CLUSTER_SOURCE` | value of the option `slurm-source`, for machines whose own archive has no Slurm that will do, such as Ubuntu 24.04 |
-| `CLUSTER_ADD_MACHINE` | for a cloud that makes no machines: a command that prints where a fresh one is (`ssh:ubuntu@192.0.2.7`), each time another |
+| `CLUSTER_SOURCE` | value of the option `slurm-source`, for machines whose own archive has no Slurm that will do |
+| `CLUSTER_ADD_MACHINE` | in a cloud that makes no machines: a command that prints a fresh `ssh:ubuntu@192.0.2.7` |
 | `CLUSTER_PATIENCE` | waits so many times as long as on juju-local before giving up (default: 5 on a real Juju) |
 
 The `juju` in use is the first one on PATH.
 """
+
 import contextlib
 import os
 import pathlib
@@ -66,7 +67,8 @@ def new_cluster(request):
 
 @pytest.fixture(scope="module")
 def cluster(request, new_cluster):
-    """A controller and two nodes, or as many as the test file says in `UNITS`; a file with a story of its own has its own."""
+    """A controller and two nodes, or as many as the test file says in `UNITS`; a file with a story of its own has its
+    own."""
     cluster = new_cluster()
     try:
         cluster.deploy(units=getattr(request.module, "UNITS", 2))

@@ -1,7 +1,7 @@
 """What one model of juju-local has on this host, so that a test can see that nothing of it stays.
 
-Only what carries the model's own names is looked at. Other programs, other models and other checkouts mount, boot and end things
-on the same host at any moment, and none of that may fail a test.
+Only what carries the model's own names is looked at. Other programs, other models and other checkouts mount, boot and
+end things on the same host at any moment, and none of that may fail a test.
 """
 import os
 import pathlib
@@ -36,7 +36,8 @@ def traces(model, digits):
     mounts = pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
     # The whole line: the layers of an overlay are among its options.
     found |= {f"mount {line.split()[4]}" for line in mounts if own.search(unescaped(line))}
-    # Both where cgroup v2 is alone and where it lives beside v1. They come and go meanwhile, which a walk does not mind.
+    # Both where cgroup v2 is alone and where it lives beside v1. They come and go meanwhile, which a walk does not
+    # mind.
     groups = (path for top in ("", "unified") for path, _, _ in os.walk(CGROUPS / top / "juju-local"))
     found |= {f"cgroup {path}" for path in groups if own.search(path)}
     found |= {f"process {words}" for words in processes(own, model, state)}

@@ -5,11 +5,12 @@
 | `SOAK_SECONDS` | how long events go on (default 300) |
 | `SOAK_SEED` | which random events; printed at the start, so that a run can be repeated |
 
-A job that Slurm accepted has to end COMPLETED. It may have been started again where its machine was rebooted under it. slurmctld saves jobs some
-seconds after they changed, whoever runs it. So none is submitted just before it is killed, and of those that run then it may have forgotten that
-they began (it starts them again, which slurmd refuses: the node is drained, the job held) or that they ended (it waits for them until the node
-registers anew, half an hour later). So may a slurmctld that is replaced by a reconfigure forget a job that it could not yet start, because slurmd
-had just been killed. An operator puts that right; of any other job it would be a failure.
+A job that Slurm accepted has to end COMPLETED. It may have been started again where its machine was rebooted under it.
+slurmctld saves jobs some seconds after they changed, whoever runs it. So none is submitted just before it is killed,
+and of those that run then it may have forgotten that they began (it starts them again, which slurmd refuses: the node
+is drained, the job held) or that they ended (it waits for them until the node registers anew, half an hour later). So
+may a slurmctld that is replaced by a reconfigure forget a job that it could not yet start, because slurmd had just been
+killed. An operator puts that right; of any other job it would be a failure.
 """
 import datetime
 import os
@@ -140,32 +141,55 @@ class Soak:
         return any(node == seen.get("BatchHost") and -1 <= began - killed <= AWAY for node, killed in self.gaps)
 
     def operate(self):
-        """What an operator does: nodes that Slurm keeps out of service after a reboot or a crash are looked at and resumed, and so are jobs."""
+        """What an operator does: nodes that Slurm keeps out of service after a reboot or a crash are looked at and
+        resumed, and so are jobs."""
         try:
-            shown = self.cluster.on("slurmctld/0", "sinfo", "--noheader", "--Node", "--states=down,drain", "--format=%N %E")
+            shown = self.cluster.on(
+                "slurmctld/0", "sinfo", "--noheader", "--Node", "--states=down,drain", "--format=%N %E"
+            )
             for node, reason in (line.split(maxsplit=1) for line in shown.splitlines()):
                 assert reason in ("Node unexpectedly rebooted", "Duplicate jobid", "none"), (node, reason)
                 self.cluster.scontrol("update", f"nodename={node}", "state=resume")
             held = {job for job, reason in self.queue("pending", "JobID:20,Reason:60") if "held" in reason.lower()}
             # Whole minutes: `5:07`.
-            stale = {job for job, used in self.queue("running", "JobID:20,TimeUsed:20") if ":" in used and int(used.split(":")[0]) >= 2}
+            stale = {
+                job
+                for job, used in self.queue("running", "JobID:20,TimeUsed:20")
+                if ":" in used and int(used.split(":")[0]) >= 2
+            }
             lost = {job for job in (held | stale) - self.in_doubt if not self.fell_into_a_gap(job)}
             assert not lost, f"held {held}, without an end {stale}; of these nobody knows why: {lost}"
             for job in held:
                 self.cluster.scontrol("release", job)
             for job in stale:
-                print(f"  requeue job {job}, of which slurmctld has forgotten that it ended, or that it never began", flush=True)
+                print(
+                    f"  requeue job {job}, of which slurmctld has forgotten that it ended, or that it never began",
+                    flush=True,
+                )
                 self.cluster.scontrol("requeue", job)
         except jubilant.CLIError:
             pass  # Nobody answers: later.
 
     def show(self):
         """Prints what an administrator would look at."""
-        for words in (["squeue", "--format=%i %T %M %N %r"], ["sinfo", "--Node", "--long"], ["scontrol", "show", "jobs", "--oneliner"]):
+        for words in (
+            ["squeue", "--format=%i %T %M %N %r"],
+            ["sinfo", "--Node", "--long"],
+            ["scontrol", "show", "jobs", "--oneliner"],
+        ):
             print(self.cluster.on("slurmctld/0", *words))
-        print(self.cluster.root("slurmctld/0", "journalctl", "--quiet", "--no-pager", "--unit=slurmctld", "--output=short-iso"))
+        print(
+            self.cluster.root(
+                "slurmctld/0", "journalctl", "--quiet", "--no-pager", "--unit=slurmctld", "--output=short-iso"
+            )
+        )
         for unit in self.nodes():
-            print(unit, self.cluster.shell(unit, f"scontrol listjobs {unit.replace('/', '-')} || true; ps -e -o lstart,args | grep slurm"))
+            print(
+                unit,
+                self.cluster.shell(
+                    unit, f"scontrol listjobs {unit.replace('/', '-')} || true; ps -e -o lstart,args | grep slurm"
+                ),
+            )
             print(self.cluster.root(unit, "journalctl", "--quiet", "--no-pager", "--unit=slurmd", "--output=short-iso"))
 
 
@@ -196,7 +220,9 @@ def test_no_job_is_lost(cluster):
         return {job: state for job, state in states.items() if state != "COMPLETED"}
 
     try:
-        eventually(unfinished, lambda left: not left, f"jobs that have not ended well, seed {SEED}, after {soak.told}", 600)
+        eventually(
+            unfinished, lambda left: not left, f"jobs that have not ended well, seed {SEED}, after {soak.told}", 600
+        )
     except AssertionError:
         soak.show()
         raise

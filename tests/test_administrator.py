@@ -40,7 +40,9 @@ def unit_added(cluster):
     count = len(cluster.juju.status().get_units("compute"))
     if count < 3:
         cluster.add_unit("compute")
-        eventually(lambda: cluster.message(f"compute/{count}"), lambda seen: seen.startswith("active: idle"), "status", 120)
+        eventually(
+            lambda: cluster.message(f"compute/{count}"), lambda seen: seen.startswith("active: idle"), "status", 120
+        )
 
 
 @event
@@ -55,7 +57,9 @@ def charms_refreshed(cluster):
     for application, charm in (("compute", "slurmd"), ("slurmctld", "slurmctld")):
         revision = cluster.juju.status().apps[application].charm_rev
         cluster.juju.refresh(application, path=charm_file(charm))
-        eventually(lambda: cluster.juju.status().apps[application].charm_rev, lambda seen: seen != revision, "revision", 60)
+        eventually(
+            lambda: cluster.juju.status().apps[application].charm_rev, lambda seen: seen != revision, "revision", 60
+        )
     cluster.quiet()
 
 
@@ -70,7 +74,9 @@ def daemons_restarted(cluster):
 @event
 def machine_rebooted(cluster):
     cluster.reboot("compute/1")
-    eventually(lambda: cluster.on("compute/1", "systemctl", "is-active", "slurmd"), lambda seen: "active" in seen, "slurmd", 60)
+    eventually(
+        lambda: cluster.on("compute/1", "systemctl", "is-active", "slurmd"), lambda seen: "active" in seen, "slurmd", 60
+    )
 
 
 @event

@@ -1,7 +1,8 @@
 """Archives that are not Debian's: an old Slurm, other packages, one that cannot be reached now.
 
-A machine's archive is a directory of small stand-ins with names and versions of interest; the source that `slurm-source` names is the
-pool of juju-local's image, signed with a key of the test's. Needs `gpg` where the tests run.
+A machine's archive is a directory of small stand-ins with names and versions of interest; the source that
+`slurm-source` names is the pool of juju-local's image, signed with a key of the test's. Needs `gpg` where the tests
+run.
 """
 import hashlib
 import re
@@ -20,14 +21,18 @@ pytestmark = [
 
 POOL = "/var/lib/juju-local/pool"
 OLD = "23.11.4-1.2ubuntu5"
-TOO_OLD = r"^blocked: {} 23\.11\.4 is too old, 24\.11 is needed: set option slurm-source, e\.g\. ppa:ubuntu-hpc/slurm-wlm-25\.11$"
+TOO_OLD = (
+    r"^blocked: {} 23\.11\.4 is too old, 24\.11 is needed: "
+    r"set option slurm-source, e\.g\. ppa:ubuntu-hpc/slurm-wlm-25\.11$"
+)
 
 # Makes a package of nothing but its name for each `name version` and an index of them; the daemon's has a unit.
 ARCHIVE = r"""
 mkdir -p /srv/archive && cd /srv/archive
 while read -r name version; do
     mkdir -p build/DEBIAN
-    printf 'Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: nobody <nobody@example.com>\nDescription: stand-in\n' $name $version >build/DEBIAN/control
+    printf '%s\n' "Package: $name" "Version: $version" 'Architecture: all' 'Maintainer: nobody <nobody@example.com>' \
+        'Description: stand-in' >build/DEBIAN/control
     case $name in slurmd|slurmctld) mkdir -p build/usr/lib/systemd/system
         printf '[Service]\nExecStart=/bin/false\n' >build/usr/lib/systemd/system/$name.service;; esac
     dpkg-deb --root-owner-group --build build $name.deb >/dev/null
@@ -94,9 +99,14 @@ def has_only(cluster, machine, *packages, version=OLD):
 
 
 def signed_source(cluster, machine, gpg, without=()):
-    """Signs the image's pool on that machine, without some packages, and returns the value of `slurm-source` that names it."""
+    """Signs the image's pool on that machine, without some packages, and returns the value of `slurm-source` that names
+    it."""
     index = cluster.root(machine, "cat", f"{POOL}/Packages")
-    kept = [one for one in index.split("\n\n") if not re.search(rf"^Package: ({'|'.join(without) or '-'})$", one, re.MULTILINE)]
+    kept = [
+        one
+        for one in index.split("\n\n")
+        if not re.search(rf"^Package: ({'|'.join(without) or '-'})$", one, re.MULTILINE)
+    ]
     index = "\n\n".join(kept)
     cluster.root(machine, "tee", f"{POOL}/Packages", stdin=index)
     digest = hashlib.sha256(index.encode()).hexdigest()
@@ -124,7 +134,11 @@ def test_an_archive_that_is_too_old_is_told_and_a_source_that_splits_slurm_other
     cluster.quiet()
     for machine in (controller, node):
         assert installed(cluster, machine) == {}
-        leftovers = cluster.shell(machine, "ls /etc/slurm /etc/default/slurmd /var/lib/slurm /run/systemd/system/slurm* /run/systemd/system/munge* 2>/dev/null || true")
+        leftovers = cluster.shell(
+            machine,
+            "cd /run/systemd/system"
+            " && ls slurm* munge* /etc/slurm /etc/default/slurmd /var/lib/slurm 2>/dev/null || true",
+        )
         assert not leftovers.strip(), leftovers
     # Another event changes nothing about it, and nothing flickers.
     cluster.fire("compute/0")
@@ -147,7 +161,11 @@ def test_an_archive_that_is_too_old_is_told_and_a_source_that_splits_slurm_other
 @pytest.mark.slow
 def test_a_plugin_that_comes_later_is_taken_up(cluster):
     """The plugin for tokens is installed by hand; the cluster then takes tokens."""
-    file = cluster.shell("slurmctld/0", f"cd {POOL} && dpkg-deb --extract slurm-wlm-jwt-plugin_*.deb /tmp/jwt && dpkg-deb --extract libjwt2_*.deb / && find /tmp/jwt -name auth_jwt.so").strip()
+    file = cluster.shell(
+        "slurmctld/0",
+        f"cd {POOL} && dpkg-deb --extract slurm-wlm-jwt-plugin_*.deb /tmp/jwt && dpkg-deb --extract libjwt2_*.deb /"
+        " && find /tmp/jwt -name auth_jwt.so",
+    ).strip()
     cluster.shell("slurmctld/0", f"cp {file} $(dirname $(find /usr/lib -name auth_slurm.so))/ && ldconfig")
     cluster.fire("slurmctld/0")
     eventually(cluster.slurm_conf, lambda text: "AuthAltTypes=auth/jwt" in text, "slurm.conf", 30)
@@ -175,14 +193,18 @@ def test_an_old_slurm_that_somebody_installed_is_replaced(cluster, gpg):
 def test_a_locked_apt_is_waited_for(cluster):
     [machine] = machines(cluster, 1)
     cluster.root(machine, "tee", "/root/lock.py", stdin=LOCK)
-    cluster.shell(machine, "systemd-run --quiet --unit=locker python3 /root/lock.py; until [ -e /run/locked ]; do sleep 0.1; done")
+    cluster.shell(
+        machine, "systemd-run --quiet --unit=locker python3 /root/lock.py; until [ -e /run/locked ]; do sleep 0.1; done"
+    )
     cluster.deploy_compute("busy", to=machine)
     cluster.juju.integrate("slurmctld", "busy")
     cluster.await_message("busy/0", "^waiting: for apt: .*lock-frontend", 90)
     assert cluster.unit("busy/0").juju_status.current != "error"
     cluster.root(machine, "systemctl", "stop", "locker")
     # Nobody calls.
-    eventually(lambda: cluster.message("busy/0"), lambda seen: seen == "active: idle, partition busy", "status of busy/0", 120)
+    eventually(
+        lambda: cluster.message("busy/0"), lambda seen: seen == "active: idle, partition busy", "status of busy/0", 120
+    )
 
 
 @pytest.mark.slow
@@ -190,9 +212,13 @@ def test_a_network_that_is_away_is_waited_for(cluster):
     [machine] = machines(cluster, 1)
     sources = "/etc/apt/sources.list.d/juju-local.sources"
     away = "Types: deb\\nURIs: http://archive.invalid/\\nSuites: ./\\nTrusted: yes\\n"
-    cluster.shell(machine, f"mv {sources} /root/; printf '{away}' >{sources}; rm -r /var/lib/apt/lists; apt-get update || true")
+    cluster.shell(
+        machine, f"mv {sources} /root/; printf '{away}' >{sources}; rm -r /var/lib/apt/lists; apt-get update || true"
+    )
     cluster.deploy_compute("far", to=machine)
     cluster.juju.integrate("slurmctld", "far")
     cluster.await_message("far/0", "^waiting: for apt: .*archive.invalid", 90)
     cluster.shell(machine, f"mv /root/juju-local.sources {sources}")
-    eventually(lambda: cluster.message("far/0"), lambda seen: seen == "active: idle, partition far", "status of far/0", 120)
+    eventually(
+        lambda: cluster.message("far/0"), lambda seen: seen == "active: idle, partition far", "status of far/0", 120
+    )

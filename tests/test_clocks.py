@@ -1,6 +1,7 @@
 """Clocks that differ and names that do not resolve: named in words, and healed by themselves when the cause goes.
 
-The clock of one daemon is set off with libfaketime, which is fetched from the archive of the host that runs the tests, not installed there.
+The clock of one daemon is set off with libfaketime, which is fetched from the archive of the host that runs the tests,
+not installed there.
 """
 import base64
 import subprocess
@@ -35,7 +36,11 @@ def daemon(unit):
 def set_clock(cluster, unit, seconds):
     environment = f"LD_PRELOAD={LIBRARY} FAKETIME={seconds:+d}s FAKETIME_DONT_FAKE_MONOTONIC=1"
     directory = f"/etc/systemd/system/{daemon(unit)}.service.d"
-    cluster.shell(unit, f"printf '[Service]\\nEnvironment={environment}\\n' >{directory}/99-clock.conf; systemctl daemon-reload; systemctl restart --no-block {daemon(unit)}")
+    cluster.shell(
+        unit,
+        f"printf '[Service]\\nEnvironment={environment}\\n' >{directory}/99-clock.conf; systemctl daemon-reload;"
+        f" systemctl restart --no-block {daemon(unit)}",
+    )
 
 
 def mend_clock(cluster, unit):
@@ -68,12 +73,18 @@ def test_a_node_whose_clock_is_behind_is_told_so_on_both_sides(cluster, library)
     finally:
         mend_clock(cluster, NODE)
     whole(cluster)
-    eventually(lambda: told(cluster, CONTROLLER, "primary - UP"), lambda seen: seen == "active: primary - UP", "status of the controller", 120)
+    eventually(
+        lambda: told(cluster, CONTROLLER, "primary - UP"),
+        lambda seen: seen == "active: primary - UP",
+        "status of the controller",
+        120,
+    )
 
 
 @pytest.mark.slow
 def test_a_node_whose_clock_is_ahead_is_told_so_when_slurmctld_cannot_reach_it(cluster, library):
-    """Such a node joins like any other: what it says is good for even longer. It only believes nothing that it is told."""
+    """Such a node joins like any other: what it says is good for even longer. It only believes nothing that it is
+    told."""
     set_clock(cluster, NODE, 600)
     try:
         eventually(lambda: cluster.state("compute-0"), lambda seen: "IDLE" in seen, "state of compute-0", 30)
@@ -104,8 +115,9 @@ def test_a_controller_whose_name_does_not_resolve_is_named(cluster):
     name = cluster.machines()[cluster.machine_of(CONTROLLER)]
     # Nor does a name server know it, where there is one.
     files = "/etc/hosts /etc/nsswitch.conf"
-    forget = f"grep --invert-match {name} /root/hosts >/etc/hosts; sed --in-place 's/^hosts:.*/hosts: files/' /etc/nsswitch.conf"
-    cluster.shell(NODE, f"cp {files} /root; {forget}; systemctl restart --no-block slurmd")
+    forget = f"grep --invert-match {name} /root/hosts >/etc/hosts"
+    ask_nobody = "sed --in-place 's/^hosts:.*/hosts: files/' /etc/nsswitch.conf"
+    cluster.shell(NODE, f"cp {files} /root; {forget}; {ask_nobody}; systemctl restart --no-block slurmd")
     try:
         message = told(cluster, NODE, "resolve")
         assert name in message, message

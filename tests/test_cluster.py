@@ -1,4 +1,5 @@
-"""A controller and its nodes, from deploy to destroy-model, as an operator sees it. The tests tell one story, in order."""
+"""A controller and its nodes, from deploy to destroy-model, as an operator sees it. The tests tell one story, in
+order."""
 import base64
 import json
 import re

@@ -1,8 +1,9 @@
 """Hooks killed in the middle, on real machines: the end is the same as if nothing had happened.
 
-Programs through which the charms act on a machine are replaced by one that kills the dispatch that called it, once for each
-command line, either before the command or after it, and that is the real program otherwise. Every such point of the story deploy,
-integrate, change is hit once. (All points, between any two effects, are tried in memory by the tests of the charms.)
+Programs through which the charms act on a machine are replaced by one that kills the dispatch that called it, once for
+each command line, either before the command or after it, and that is the real program otherwise. Every such point of
+the story deploy, integrate, change is hit once. (All points, between any two effects, are tried in memory by the tests
+of the charms.)
 """
 import difflib
 import json
@@ -61,7 +62,8 @@ def hits(cluster, machine):
 
 
 def push_on(cluster, ready, seconds=300):
-    """Waits until the model is as wanted, and tells Juju to run a failed hook again at once instead of after a pause."""
+    """Waits until the model is as wanted, and tells Juju to run a failed hook again at once instead of after a
+    pause."""
 
     def step():
         status = cluster.juju.status()
@@ -91,7 +93,10 @@ def settled(**counts):
 def tell(cluster, when=None):
     """The story; with traps if told when they kill."""
     machines = [cluster.add_machine() for _ in range(2)]
-    cluster.juju.wait(lambda status: all(one.juju_status.current == "started" for one in status.machines.values()), timeout=120 * PATIENCE)
+    cluster.juju.wait(
+        lambda status: all(one.juju_status.current == "started" for one in status.machines.values()),
+        timeout=120 * PATIENCE,
+    )
     trap = lambda *programs: [lay_traps(cluster, machine, programs, when) for machine in machines if when]
     trap("apt-get", "apt-mark", "systemctl", "systemd-run")
     cluster.deploy_controller(to=machines[0], config={"cluster-name": "story"})
@@ -108,7 +113,11 @@ def tell(cluster, when=None):
         if not settled(slurmctld=1, compute=1)(status):
             return False
         partition = cluster.partition("compute")
-        return (partition["MaxTime"], partition["Default"], cluster.setting("MaxJobCount")) == ("01:30:00", "YES", "4000")
+        return (partition["MaxTime"], partition["Default"], cluster.setting("MaxJobCount")) == (
+            "01:30:00",
+            "YES",
+            "4000",
+        )
 
     push_on(cluster, changed)
     for unit in cluster.units():
@@ -122,20 +131,31 @@ def end_state(cluster):
     state = {}
     for unit in cluster.units():
         service = "slurmctld" if unit.startswith("slurmctld/") else "slurmd"
-        listing = cluster.shell(unit, "find /etc/slurm /etc/default/slurm* /etc/systemd/system /etc/needrestart -xdev -type f -printf '%p %m %u\\n' 2>/dev/null | sort || true")
-        contents = cluster.shell(unit, "cat /etc/slurm/*.conf /etc/default/slurm* /etc/systemd/system/slurm*.d/* 2>/dev/null || true")
+        listing = cluster.shell(
+            unit,
+            "find /etc/slurm /etc/default/slurm* /etc/systemd/system /etc/needrestart -xdev -type f"
+            " -printf '%p %m %u\\n' 2>/dev/null | sort || true",
+        )
+        contents = cluster.shell(
+            unit, "cat /etc/slurm/*.conf /etc/default/slurm* /etc/systemd/system/slurm*.d/* 2>/dev/null || true"
+        )
         state[unit] = {
             "files": listing,
             "contents": contents,
             "held": sorted(cluster.root(unit, "apt-mark", "showhold").split()),
-            "service": cluster.root(unit, "systemctl", "show", "--property=ActiveState,UnitFileState,NeedDaemonReload", service),
+            "service": cluster.root(
+                unit, "systemctl", "show", "--property=ActiveState,UnitFileState,NeedDaemonReload", service
+            ),
             "timers": "look-again" in cluster.on(unit, "systemctl", "list-timers", "--all", "--no-legend"),
             "status": cluster.message(unit),
             "ports": cluster.unit(unit).open_ports,
         }
     state["bags"] = cluster.databags()
     node = cluster.node("compute-0")
-    state["node"] = {key: node[key] for key in ("state", "reason", "weight", "real_memory", "features", "partitions", "gres", "comment")}
+    state["node"] = {
+        key: node[key]
+        for key in ("state", "reason", "weight", "real_memory", "features", "partitions", "gres", "comment")
+    }
     state["partition"] = cluster.partition("compute")
     text = json.dumps(state, sort_keys=True, indent=1)
     names = sorted(cluster.machines().values(), key=len, reverse=True)
@@ -173,7 +193,9 @@ def test_a_story_full_of_crashes_ends_like_the_undisturbed_one(new_cluster, undi
     hit = [line for machine in cluster.machines() for line in hits(cluster, machine)]
     # It must have hurt, or it proves nothing.
     assert {line.split()[0] for line in hit} >= {"apt-get", "systemctl", "scontrol"}, hit
-    difference = list(difflib.unified_diff(lines(undisturbed), lines(state), "undisturbed", f"killed {when}", lineterm="", n=0))
+    difference = list(
+        difflib.unified_diff(lines(undisturbed), lines(state), "undisturbed", f"killed {when}", lineterm="", n=0)
+    )
     assert not difference, "\n".join([*difference, "killed at:", *hit])
     assert cluster.hosts(nodes=1)
     cluster.juju.destroy_model(cluster.juju.model, destroy_storage=True, force=True)

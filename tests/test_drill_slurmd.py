@@ -1,4 +1,5 @@
-"""What went wrong on compute nodes when somebody tried: keys damaged, programs gone, power cut, machines shared, arrays cut in two.
+"""What went wrong on compute nodes when somebody tried: keys damaged, programs gone, power cut, machines shared, arrays
+cut in two.
 
 Each of these once lost a job, a setting or the truth in the status.
 """
@@ -28,7 +29,12 @@ def runs(cluster, unit):
 def test_a_destroyed_task_of_an_array_takes_no_other_with_it(cluster):
     """The task that started last has the number of the whole array."""
     array = cluster.submit("sleep 600", "--array=0-1", "--exclusive")
-    on_nodes = lambda: dict(line.split() for line in cluster.on(cluster.controller, "squeue", "--noheader", "--states=RUNNING", "--format=%A %N").splitlines())
+    on_nodes = lambda: dict(
+        line.split()
+        for line in cluster.on(
+            cluster.controller, "squeue", "--noheader", "--states=RUNNING", "--format=%A %N"
+        ).splitlines()
+    )
     tasks = eventually(on_nodes, lambda seen: len(seen) == 2, "running tasks", 30)
     node = tasks.pop(array)
     answer = cluster.act(re.sub(r"-(\d+)$", r"/\1", node), "destroy-jobs")
@@ -38,7 +44,9 @@ def test_a_destroyed_task_of_an_array_takes_no_other_with_it(cluster):
     cluster.cancel(other)
 
 
-@pytest.mark.parametrize("parameters", ["Port =7000", *map(slow, ("State = DOWN", "NodeAddr = 10.9.9.9", "Weight=3 Reason =x"))])
+@pytest.mark.parametrize(
+    "parameters", ["Port =7000", *map(slow, ("State = DOWN", "NodeAddr = 10.9.9.9", "Weight=3 Reason =x"))]
+)
 def test_an_owned_key_is_refused_however_it_is_written(cluster, parameters):
     before = cluster.root("compute/0", "cat", "/etc/default/slurmd")
     assert re.search(r"Port|State|NodeAddr|Reason", cluster.refuse("compute/0", "node-config", parameters=parameters))
@@ -117,7 +125,9 @@ def test_a_job_that_died_with_its_machine_is_not_waited_for(cluster):
 def test_a_slurm_conf_of_another_cluster_does_not_hide_this_one(cluster, job):
     """Slurm's clients read it first; slurmd fetched another one."""
     conf = "/etc/slurm/slurm.conf"
-    cluster.shell("compute/0", f"printf 'ClusterName=old\\nSlurmctldHost=gone\\nNodeName=x\\nPartitionName=p Nodes=x\\n' >{conf}")
+    cluster.shell(
+        "compute/0", f"printf 'ClusterName=old\\nSlurmctldHost=gone\\nNodeName=x\\nPartitionName=p Nodes=x\\n' >{conf}"
+    )
     try:
         cluster.fire("compute/0")
         assert re.search(UP, cluster.message("compute/0"))
@@ -139,7 +149,12 @@ def test_a_full_disk_does_not_leave_the_node_closed(cluster):
         assert "No space left" in cluster.await_message("compute/1", "^waiting: for another try")
     finally:
         cluster.shell("compute/1", "umount /etc/default; rm -r /run/kept")
-    eventually(lambda: (cluster.node("compute-1")["real_memory"], cluster.state("compute-1")), lambda seen: seen == (2000, "IDLE"), "the node", 120)
+    eventually(
+        lambda: (cluster.node("compute-1")["real_memory"], cluster.state("compute-1")),
+        lambda seen: seen == (2000, "IDLE"),
+        "the node",
+        120,
+    )
     cluster.await_message("compute/1", UP)
     cluster.act("compute/1", "node-config", reset=True)
 
@@ -150,11 +165,20 @@ def test_a_node_whose_address_changed_is_found_again(cluster, job):
     address = lambda: cluster.node("compute-0")["address"]
     own, other = address(), "198.51.100.7"
     # With a route back, as the network would have one.
-    bridge = cluster.shell("compute/0", f"ip -o route get {own.rsplit('.', 1)[0]}.1 | sed 's/.* dev \\([^ ]*\\).*/\\1/'").strip()
+    bridge = cluster.shell(
+        "compute/0", f"ip -o route get {own.rsplit('.', 1)[0]}.1 | sed 's/.* dev \\([^ ]*\\).*/\\1/'"
+    ).strip()
     cluster.shell(cluster.controller, f"ip route add {other}/32 via {own}")
-    cluster.shell("compute/0", f"ip addr add {other}/32 dev {bridge}; ip route replace {own.rsplit('.', 1)[0]}.0/24 dev {bridge} src {other}; systemctl reset-failed slurmd; systemctl restart slurmd")
+    cluster.shell(
+        "compute/0",
+        f"ip addr add {other}/32 dev {bridge}; ip route replace {own.rsplit('.', 1)[0]}.0/24 dev {bridge} src {other};"
+        " systemctl reset-failed slurmd; systemctl restart slurmd",
+    )
     eventually(address, lambda seen: seen == other, "address of compute-0", 30)
-    cluster.shell("compute/0", f"ip route replace {own.rsplit('.', 1)[0]}.0/24 dev {bridge} src {own}; ip addr del {other}/32 dev {bridge}")
+    cluster.shell(
+        "compute/0",
+        f"ip route replace {own.rsplit('.', 1)[0]}.0/24 dev {bridge} src {own}; ip addr del {other}/32 dev {bridge}",
+    )
     cluster.shell(cluster.controller, f"ip route del {other}/32")
     cluster.fire("compute/0", "config-changed")
     eventually(address, lambda seen: seen == own, "address of compute-0", 30)

@@ -15,8 +15,8 @@ mount -t tmpfs tmpfs /sys/bus/pci/drivers
 minor=0
 for bus in 0000:00:1d.0 0000:00:1e.0; do
     mkdir -p /proc/driver/nvidia/gpus/$bus /sys/bus/pci/drivers/nvidia/$bus
-    printf 'Model: \t\t Tesla T4\nIRQ:   \t\t 34\nGPU UUID: \t GPU-%s\nBus Type: \t PCIe\nBus Location: \t %s\nDevice Minor: \t %s\n' \
-        $minor $bus $minor >/proc/driver/nvidia/gpus/$bus/information
+    printf '%b\n' 'Model: \t\t Tesla T4' 'IRQ:   \t\t 34' "GPU UUID: \t GPU-$minor" 'Bus Type: \t PCIe' \
+        "Bus Location: \t $bus" "Device Minor: \t $minor" >/proc/driver/nvidia/gpus/$bus/information
     cat /sys/devices/system/cpu/online >/sys/bus/pci/drivers/nvidia/$bus/local_cpulist
     [ -e /dev/nvidia$minor ] || mknod -m 0666 /dev/nvidia$minor c 195 $minor
     minor=$((minor + 1))

@@ -1,5 +1,6 @@
 """What is written into databags is what the schemas in `interfaces/` allow: our own examples, and every partition that
-an operator may ask for. That the code decodes the examples is tested beside it. No machine is needed. """
+an operator may ask for. That the code decodes the examples is tested beside it. No machine is needed.
+"""
 import json
 import pathlib
 import subprocess

@@ -78,7 +78,9 @@ def test_a_slurmd_that_waits_for_its_key_is_told_within_seconds_and_comes_back(c
     job = cluster.start_job("compute-0")
     cluster.shell("compute/0", "rm /etc/slurm/slurm.jwks; systemctl kill --kill-whom=main --signal=KILL slurmd")
     # Until it is noticed, everything looks as before.
-    runs = lambda: cluster.shell("compute/0", "test -e /etc/slurm/slurm.jwks && systemctl is-active slurmd || true").strip()
+    runs = lambda: cluster.shell(
+        "compute/0", "test -e /etc/slurm/slurm.jwks && systemctl is-active slurmd || true"
+    ).strip()
     eventually(runs, lambda seen: seen == "active", "slurmd with its key", 90)
     eventually(lambda: state(cluster, "compute-0"), lambda seen: seen == "mixed", "state of compute-0", 90)
     cluster.await_message("compute/0", "^active: mixed, partition compute$", 60)

@@ -32,7 +32,9 @@ def whole(cluster, nodes):
 
 def joined(cluster):
     shown = cluster.on(cluster.controller, "sinfo", "--noheader", "--partition=compute", "--format=%T %D").splitlines()
-    return sum(int(count) for state, count in (line.split() for line in shown) if state in ("idle", "mixed", "allocated"))
+    return sum(
+        int(count) for state, count in (line.split() for line in shown) if state in ("idle", "mixed", "allocated")
+    )
 
 
 def test_a_grant_that_did_not_take_is_made_again(cluster):
@@ -42,7 +44,9 @@ def test_a_grant_that_did_not_take_is_made_again(cluster):
 
 def test_a_relation_made_again_that_brings_nothing_but_created(cluster):
     cluster.juju.remove_relation("slurmctld", "compute")
-    eventually(lambda: cluster.juju.status().apps["compute"].relations, lambda seen: "slurmctld" not in seen, "relations", 60)
+    eventually(
+        lambda: cluster.juju.status().apps["compute"].relations, lambda seen: "slurmctld" not in seen, "relations", 60
+    )
     cluster.juju.integrate("slurmctld", "compute")
     cluster.await_message("compute/0", "^active: idle, partition compute", SOON)
     whole(cluster, 1)
@@ -52,7 +56,9 @@ def test_what_is_said_later_in_a_relation_made_again_is_heard_without_an_event(c
     """The controller's agent is deaf to it for good, and goes on seeing an empty bag; nobody calls the charm."""
     bags = [bag for bag in cluster.databags()["compute/0"] if bag["endpoint"] == "slurmctld"]
     relation = f"slurmd:{bags[0]['relation-id']}"
-    told = cluster.juju.exec(f"relation-get --format=json -r {relation} --app - compute", unit=cluster.leader("slurmctld"))
+    told = cluster.juju.exec(
+        f"relation-get --format=json -r {relation} --app - compute", unit=cluster.leader("slurmctld")
+    )
     assert told.stdout.strip() in ("", "{}", "null"), told.stdout
     cluster.juju.config("compute", {"partition-config": "MaxTime=66"})
     eventually(lambda: cluster.partition("compute")["MaxTime"], lambda seen: seen == "01:06:00", "MaxTime", SOON)
@@ -105,7 +111,8 @@ def test_a_reset_that_no_unit_is_told_of_is_noticed_later(cluster):
     cluster.juju.config("compute", {"partition-config": "MaxTime=55"})
 
     def limit():
-        # The relation of this model was made again, and the controller's agent is deaf to it: an event spares waiting for its next look.
+        # The relation of this model was made again, and the controller's agent is deaf to it: an event spares waiting
+        # for its next look.
         cluster.fire(cluster.leader("slurmctld"))
         return cluster.partition("compute")["MaxTime"]
 
@@ -132,7 +139,9 @@ def forget_the_secret(cluster):
     cluster.root(last, "true")
     node = last.replace("/", "-")
     cluster.juju.remove_unit(last)
-    eventually(lambda: last in cluster.juju.status().get_units("compute"), lambda seen: not seen, f"{last} is there", 120)
+    eventually(
+        lambda: last in cluster.juju.status().get_units("compute"), lambda seen: not seen, f"{last} is there", 120
+    )
     # How a node leaves is not this file's matter: whatever is left of it goes by hand.
     try:
         cluster.scontrol("delete", f"nodename={node}")

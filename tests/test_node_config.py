@@ -1,4 +1,5 @@
-"""`node-config`: how a node describes itself to Slurm, changed in place, changed when the node is empty, kept, and taken back."""
+"""`node-config`: how a node describes itself to Slurm, changed in place, changed when the node is empty, kept, and
+taken back."""
 import pytest
 
 from cluster import charm_file, eventually, slow
@@ -91,7 +92,9 @@ def test_a_later_wish_is_added_to_an_earlier_one(cluster):
 
 def test_a_feature_is_added_and_the_partition_keeps_the_node(cluster):
     asked(cluster, "Feature=bigmem")
-    eventually(lambda: cluster.node("compute-0")["features"], lambda seen: {"bigmem", "compute"} <= set(seen), "features", 60)
+    eventually(
+        lambda: cluster.node("compute-0")["features"], lambda seen: {"bigmem", "compute"} <= set(seen), "features", 60
+    )
     cluster.await_state("compute-0", "IDLE")
     assert cluster.node("compute-0")["partitions"] == ["compute"]
     assert cluster.srun("--constraint=bigmem").strip() == cluster.machines()[cluster.machine_of(FIRST)]
@@ -107,7 +110,9 @@ def test_a_reset_brings_back_what_was_detected(cluster):
     await_value(cluster, "weight", 1)
 
 
-@pytest.mark.parametrize("parameters", ["Bogus=3", "RealMemory=lots", *map(slow, ("Weight", "Weight=", "Weight=5 Bogus=1"))])
+@pytest.mark.parametrize(
+    "parameters", ["Bogus=3", "RealMemory=lots", *map(slow, ("Weight", "Weight=", "Weight=5 Bogus=1"))]
+)
 def test_a_wrong_key_or_value_is_refused_and_nothing_is_done(cluster, parameters):
     before = cluster.daemon(FIRST), options_of(cluster), cluster.node("compute-0")["weight"]
     said = cluster.refuse(FIRST, "node-config", parameters=parameters)
@@ -218,7 +223,9 @@ def test_a_description_that_slurmd_does_not_start_with_is_taken_back_and_named(c
     cluster.await_state("compute-0", "IDLE")
     node = cluster.node("compute-0")
     assert (node["real_memory"], node["features"]) == (detected - 300, ["compute"]), node
-    cluster.await_message(FIRST, "^active: idle, partition compute; node-config: slurmd does not start with .*Feature=NodeName=x")
+    cluster.await_message(
+        FIRST, "^active: idle, partition compute; node-config: slurmd does not start with .*Feature=NodeName=x"
+    )
     assert cluster.act(FIRST, "node-config")["user-supplied-node-parameters"] == f"RealMemory={detected - 300}"
     # The next request is another one.
     asked(cluster, "Weight=2")
@@ -236,7 +243,9 @@ def test_what_slurm_takes_in_place_and_slurmd_does_not_start_with_is_taken_back_
     else:
         cluster.shell(FIRST, "systemctl restart slurmd || true")
     # Nobody calls: systemd gives up after some seconds and tells the charm.
-    cluster.await_message(FIRST, "^active: idle, partition compute; node-config: slurmd does not start with Feature=NodeName=x", 60)
+    cluster.await_message(
+        FIRST, "^active: idle, partition compute; node-config: slurmd does not start with Feature=NodeName=x", 60
+    )
     cluster.await_state("compute-0", "IDLE")
     assert "NodeName" not in options_of(cluster)
 

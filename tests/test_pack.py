@@ -27,7 +27,15 @@ def test_a_charm_file_is_small(name):
 def test_it_has_what_juju_and_the_store_want(name):
     with zipfile.ZipFile(charm_file(name)) as charm:
         names = set(charm.namelist())
-        assert names == {"metadata.yaml", "manifest.yaml", "config.yaml", "actions.yaml", "dispatch", "icon.svg", "LICENSE"}
+        assert names == {
+            "metadata.yaml",
+            "manifest.yaml",
+            "config.yaml",
+            "actions.yaml",
+            "dispatch",
+            "icon.svg",
+            "LICENSE",
+        }
         assert charm.getinfo("dispatch").external_attr >> 16 & 0o777 == 0o755
 
 
@@ -45,7 +53,8 @@ def test_its_program_is_static(name):
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and mounts of its own")
 @pytest.mark.parametrize("name", CHARMS)
 def test_charmcraft_makes_the_same_charm(name, tmp_path):
-    """Byte for byte, but for the YAML of charmcraft (compared by content) and what it says about itself and the time."""
+    """Byte for byte, but for the YAML of charmcraft (compared by content) and what it says about itself and the
+    time."""
     done = subprocess.run([TOP / "charmcraft" / "pack", name, tmp_path], capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stdout + done.stderr
     (packed,) = tmp_path.glob("*.charm")
@@ -63,4 +72,8 @@ def test_charmcraft_makes_the_same_charm(name, tmp_path):
 
 def without_charmcraft(document):
     """The manifest without what charmcraft writes about itself, the time, and its own analysis."""
-    return {key: value for key, value in document.items() if key not in ("charmcraft-version", "charmcraft-started-at", "analysis")}
+    return {
+        key: value
+        for key, value in document.items()
+        if key not in ("charmcraft-version", "charmcraft-started-at", "analysis")
+    }

@@ -1,4 +1,5 @@
-"""`slurm-conf-parameters` and its kin: good values reach Slurm, bad ones are taken back and named, jobs and clients never notice."""
+"""`slurm-conf-parameters` and its kin: good values reach Slurm, bad ones are taken back and named, jobs and clients
+never notice."""
 import re
 
 import pytest
@@ -76,7 +77,9 @@ def test_a_changed_value_replaces_the_earlier_one(cluster):
 
 def test_configless_stays_whatever_else_slurmctld_is_told(cluster):
     configure(cluster, "SlurmctldParameters=idle_on_node_suspend")
-    eventually(lambda: cluster.setting("SlurmctldParameters"), lambda seen: "idle_on_node_suspend" in seen, "parameters", 60)
+    eventually(
+        lambda: cluster.setting("SlurmctldParameters"), lambda seen: "idle_on_node_suspend" in seen, "parameters", 60
+    )
     assert "enable_configless" in cluster.setting("SlurmctldParameters")
     reset(cluster)
 
@@ -104,7 +107,8 @@ def test_bad_parameters_are_taken_back_and_named(cluster, text, named):
     cluster.assert_unharmed(job)
     cluster.cancel(job)
     assert_clients_work(cluster)
-    # A restart in between must not be fatal either. One for each value comes to more than systemd takes in half a minute.
+    # A restart in between must not be fatal either. One for each value comes to more than systemd takes in half a
+    # minute.
     cluster.root("slurmctld/0", "systemctl", "reset-failed", "slurmctld")
     cluster.root("slurmctld/0", "systemctl", "restart", "slurmctld")
     eventually(lambda: cluster.setting("MaxJobCount"), lambda seen: seen == limit, "MaxJobCount", 30)

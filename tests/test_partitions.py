@@ -104,7 +104,9 @@ def test_a_value_that_only_slurm_can_judge_costs_one_application_its_change(clus
     try:
         cluster.quiet()
         statuses = [cluster.message(unit) for unit in ("slurmctld/0", "debug/0")]
-        assert any("debug" in one or "partition-config" in one for one in statuses if not one.startswith("active")), statuses
+        assert any(
+            "debug" in one or "partition-config" in one for one in statuses if not one.startswith("active")
+        ), statuses
         assert cluster.partition("debug")["MaxTime"] == "00:15:00"
         assert cluster.partition("compute")["MaxTime"] == "02:00:00"
         configure(cluster, "MaxTime=3:00:00 PriorityTier=10")
@@ -125,7 +127,9 @@ def test_the_default_partition_takes_jobs_that_name_none(cluster):
     cluster.juju.config("slurmctld", {"default-partition": "debug"})
     await_partition(cluster, {"Default": "YES"}, "debug")
     assert cluster.partition("compute")["Default"] == "NO"
-    job = cluster.on("slurmctld/0", "sbatch", "--parsable", "--output=/dev/null", "--chdir=/tmp", "--wrap", "true").strip()
+    job = cluster.on(
+        "slurmctld/0", "sbatch", "--parsable", "--output=/dev/null", "--chdir=/tmp", "--wrap", "true"
+    ).strip()
     assert cluster.job(job)["Partition"] == "debug"
     cluster.juju.config("slurmctld", {"default-partition": "compute"})
     await_partition(cluster, {"Default": "YES"}, "compute")

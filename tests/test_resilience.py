@@ -31,7 +31,9 @@ def test_a_crash_soon_after_a_join_does_not_forget_the_nodes(cluster):
 
     First of all tests: whatever happens to jobs makes slurmctld save nodes too.
     """
-    script = "grep --text --only-matching --no-filename 'compute-[0-9]' /var/lib/slurm/checkpoint/state/node_state || true"
+    script = (
+        "grep --text --only-matching --no-filename 'compute-[0-9]' /var/lib/slurm/checkpoint/state/node_state || true"
+    )
     saved = lambda: set(cluster.shell("slurmctld/0", script).split())
     eventually(saved, lambda seen: seen == {"compute-0", "compute-1"}, "saved nodes", 15)
     cluster.root("slurmctld/0", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmctld")
@@ -51,7 +53,9 @@ def test_a_killed_daemon_comes_back_by_itself(cluster, job, unit, service):
 def test_a_daemon_that_cannot_start_is_in_the_status_within_seconds_and_comes_back(cluster, job, unit, service):
     """Nobody calls update-status: systemd itself tells the charm."""
     broken = f"/etc/systemd/system/{service}.service.d/99-broken.conf"
-    cluster.shell(unit, f"printf '[Service]\\nExecStart=\\nExecStart=/bin/false\\n' >{broken} && systemctl daemon-reload")
+    cluster.shell(
+        unit, f"printf '[Service]\\nExecStart=\\nExecStart=/bin/false\\n' >{broken} && systemctl daemon-reload"
+    )
     try:
         cluster.root(unit, "systemctl", "kill", "--kill-whom=main", "--signal=KILL", service)
         cluster.await_message(unit, rf"^(?!active).*{service}", seconds=40)
@@ -155,4 +159,6 @@ def test_a_newer_slurmd_than_its_controller_is_refused_by_name(cluster):
     # One that runs is not stopped for that.
     assert cluster.daemon("compute/0") == before
     cluster.fire("slurmctld/0")
-    eventually(lambda: cluster.message("compute/1"), lambda seen: seen.startswith("active: "), "status of compute/1", 120)
+    eventually(
+        lambda: cluster.message("compute/1"), lambda seen: seen.startswith("active: "), "status of compute/1", 120
+    )

@@ -33,8 +33,12 @@ def test_update_status_changes_nothing(cluster):
         assert after[what] == before[what], what
     for unit, since in cursors.items():
         service = "slurmctld" if unit.startswith("slurmctld/") else "slurmd"
-        said = cluster.root(unit, "journalctl", "--quiet", "--no-pager", f"--unit={service}", f"--after-cursor={since}", "--output=cat")
-        assert not re.search(r"econfigur|SIGHUP|Terminate|signal|version .* started|Relinquish", said), f"{unit}: {said}"
+        said = cluster.root(
+            unit, "journalctl", "--quiet", "--no-pager", f"--unit={service}", f"--after-cursor={since}", "--output=cat"
+        )
+        assert not re.search(
+            r"econfigur|SIGHUP|Terminate|signal|version .* started|Relinquish", said
+        ), f"{unit}: {said}"
 
 
 def test_other_events_that_change_nothing_are_as_quiet(cluster):

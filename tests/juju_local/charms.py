@@ -17,12 +17,20 @@ ENDPOINTS = {
 
 def probe(directory, name="probe", **metadata):
     """Packs the probe; keywords replace or add parts of its metadata, `None` leaves a part out."""
-    document = {"name": name, "summary": "a probe", "description": "Tells what it was called for.", **ENDPOINTS, **metadata}
+    document = {
+        "name": name,
+        "summary": "a probe",
+        "description": "Tells what it was called for.",
+        **ENDPOINTS,
+        **metadata,
+    }
     return pack(
         directory / f"{name}.charm",
         {
             "metadata.yaml": yaml.safe_dump({key: value for key, value in document.items() if value is not None}),
-            "config.yaml": yaml.safe_dump({"options": {"word": {"type": "string", "default": "", "description": "any"}}}),
+            "config.yaml": yaml.safe_dump(
+                {"options": {"word": {"type": "string", "default": "", "description": "any"}}}
+            ),
             "actions.yaml": yaml.safe_dump({"poke": {"description": "Does what was left for it."}}),
             "dispatch": PROBE.read_text(),
         },
@@ -38,6 +46,8 @@ def pack(file, texts, trees=()):
             entry.external_attr = (0o755 if name == "dispatch" else 0o644) << 16
             archive.writestr(entry, text)
         for directory, inside in trees:
-            for path in sorted(path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
+            for path in sorted(
+                path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+            ):
                 archive.write(path, f"{inside}/{path.relative_to(directory)}")
     return file

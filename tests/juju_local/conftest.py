@@ -1,4 +1,5 @@
-"""Models for the tests of juju-local itself: made for each test file, shown when something failed, and gone without a trace.
+"""Models for the tests of juju-local itself: made for each test file, shown when something failed, and gone without a
+trace.
 
 With `RUN_ALL=1` the tests marked `slow` run too: those that wait for a lease or a time limit of Juju's to run out.
 """

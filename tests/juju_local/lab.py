@@ -119,7 +119,9 @@ class Lab:
         machine = self.machine_of(unit)
         if self.logged(unit):
             return "runs-hooks"
-        if any(trace.endswith(f"/jl-{self.identifier}-{machine}") for trace in self.frame() if trace.startswith("cgroup ")):
+        if any(
+            trace.endswith(f"/jl-{self.identifier}-{machine}") for trace in self.frame() if trace.startswith("cgroup ")
+        ):
             return "boots"
         return "is-made" if (STATE / "models" / self.model / "machines" / machine).exists() else "is-asked-for"
 

@@ -64,7 +64,9 @@ def test_a_hook_that_ran_when_the_daemon_was_killed_runs_again_and_no_other_is_l
     lab.kill_daemon()
     # Any command will do.
     lab.juju.cli("show-unit", held)
-    eventually(lambda: lab.journal(held)[len(begun) :], lambda seen: seen == [Event("begin", HELD, "-", "-")], "rerun", 30)
+    eventually(
+        lambda: lab.journal(held)[len(begun) :], lambda seen: seen == [Event("begin", HELD, "-", "-")], "rerun", 30
+    )
     lab.release(held, HELD)
     lab.settle(server=1, client=2)
     assert [tuple(event)[:3] for event in lab.journal(held)[len(begun) :]] == [

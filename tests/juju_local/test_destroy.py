@@ -1,4 +1,5 @@
-"""Destroying a model at any moment leaves nothing of it on the host, and in order it waits for those who are not done."""
+"""Destroying a model at any moment leaves nothing of it on the host, and in order it waits for those who are not
+done."""
 import subprocess
 
 import pytest
@@ -43,8 +44,12 @@ def test_in_order_it_waits_for_a_hook_and_goes_on_when_it_is_done(new_lab, probe
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as destroying:
         try:
             lab.await_begin("client/0", "use-relation-departed")
-            eventually(lambda: sorted(lab.juju.status().get_units("server")), lambda seen: not seen, "units of server", 40)
-            for_a_while(lambda: sorted(lab.juju.status().get_units("client")), lambda seen: seen == ["client/0"], "units", 2)
+            eventually(
+                lambda: sorted(lab.juju.status().get_units("server")), lambda seen: not seen, "units of server", 40
+            )
+            for_a_while(
+                lambda: sorted(lab.juju.status().get_units("client")), lambda seen: seen == ["client/0"], "units", 2
+            )
             assert destroying.poll() is None
             assert lab.journal("client/0")[-1] == Event("begin", "use-relation-departed", "server/0", "client/0")
             assert Event("end", "stop", "-", "-") in lab.logged("server/0")

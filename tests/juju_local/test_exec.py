@@ -20,7 +20,11 @@ def lab(new_lab, probe):
 def start_timer(lab, name, script):
     """A timer that fires at once, whose service calls `juju-exec` for the unit."""
     lab.on("web/0", f"cat >/usr/local/bin/{name}", stdin=script)
-    lab.on("web/0", f"systemd-run --quiet --on-active=0 --setenv=CALLER=timer --unit={name} juju-exec web/0 \"bash /usr/local/bin/{name}\"")
+    lab.on(
+        "web/0",
+        f"systemd-run --quiet --on-active=0 --setenv=CALLER=timer --unit={name} "
+        f'juju-exec web/0 "bash /usr/local/bin/{name}"',
+    )
 
 
 def result_of(lab, name):
@@ -31,7 +35,9 @@ def test_a_timer_waits_for_the_hook_and_then_runs_in_a_context_of_its_own(lab):
     lab.hold("web/0", HELD)
     lab.juju.config("web", {"word": "x"})
     lab.await_begin("web/0", HELD, count=2)
-    start_timer(lab, "tick", "env >/run/tick.env; pwd >/run/tick.place; config-get word >/run/tick.word; state-set ticked=yes\n")
+    start_timer(
+        lab, "tick", "env >/run/tick.env; pwd >/run/tick.place; config-get word >/run/tick.word; state-set ticked=yes\n"
+    )
     eventually(lambda: result_of(lab, "tick"), lambda seen: seen == "active", "state of the timer's service", 10)
     for_a_while(lambda: lab.on("web/0", "ls /run"), lambda seen: "tick.env" not in seen, "what the timer left", 2)
     lab.release("web/0", HELD)

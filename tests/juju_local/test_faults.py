@@ -1,4 +1,5 @@
-"""What may happen to machines while a hook runs on them, and what becomes of the hook. One model, one story after the other."""
+"""What may happen to machines while a hook runs on them, and what becomes of the hook. One model, one story after the
+other."""
 import secrets
 
 import jubilant
@@ -24,7 +25,9 @@ def machines_are_as_before(lab, request):
     yield
     if request.session.testsfailed:
         lab.repair()
-    eventually(lab.frame, lambda after: after == before, f"what the machines are on the host, before {sorted(before)}", 20)
+    eventually(
+        lab.frame, lambda after: after == before, f"what the machines are on the host, before {sorted(before)}", 20
+    )
 
 
 def enter_held_hook(lab, *units):

@@ -86,7 +86,9 @@ def test_the_content_of_all_secrets_is_lost_with_a_unit_that_owned_one(lab):
             identifier = uri.rsplit("/", 1)[1]
             with pytest.raises(jubilant.TaskError) as refused:
                 read()
-            assert re.search(rf'secret value ref for "secret:{identifier}" revision 1 not found', refused.value.task.stderr)
+            assert re.search(
+                rf'secret value ref for "secret:{identifier}" revision 1 not found', refused.value.task.stderr
+            )
     # Its owner can mend it.
     lab.poke("server/0", f"secret-set {uri} word=new")
     eventually(read, lambda seen: seen == "new", "content", 10)

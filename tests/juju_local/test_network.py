@@ -22,7 +22,8 @@ def gateway_of(lab, unit):
 
 
 def test_the_gateway_stays_the_same_when_machines_come_and_go(lab):
-    """A bridge has the lowest hardware address of its ports, unless it is given one: then agents lose their way for a while."""
+    """A bridge has the lowest hardware address of its ports, unless it is given one: then agents lose their way for a
+    while."""
     known = gateway_of(lab, "web/0")
     lab.juju.add_unit("web", num_units=3)
     lab.settle(web=5)
@@ -31,7 +32,9 @@ def test_the_gateway_stays_the_same_when_machines_come_and_go(lab):
     for unit in ("web/1", "web/2", "web/3"):
         lab.await_gone(unit)
     eventually(lambda: len(lab.juju.status().machines), lambda seen: seen == 2, "machines", 30)
-    for_a_while(lambda: lab.juju.exec("true", unit="web/0", wait=5).status, lambda seen: seen == "completed", "agent", 2)
+    for_a_while(
+        lambda: lab.juju.exec("true", unit="web/0", wait=5).status, lambda seen: seen == "completed", "agent", 2
+    )
     assert gateway_of(lab, "web/0") == known
 
 

@@ -55,7 +55,13 @@ def message_of(lab, unit):
 
 def test_it_starts_and_tells_what_it_sees(lab):
     for unit in ("vault/0", "shop/0"):
-        assert remembered(lab, unit)["events"] == ["shelf_storage_attached", "install", "leader_elected", "config_changed", "start"]
+        assert remembered(lab, unit)["events"] == [
+            "shelf_storage_attached",
+            "install",
+            "leader_elected",
+            "config_changed",
+            "start",
+        ]
     seen = lab.juju.run("vault/0", "look").results
     machine = lab.juju.status().machines[lab.machine_of("vault/0")]
     assert (seen["planned"], seen["ports"], seen["shelf"]) == ("1", "8080", "/srv/shelf")
@@ -110,7 +116,9 @@ def test_actions_fail_in_three_ways(lab):
 
 def test_configuration_is_typed(lab):
     lab.juju.config("vault", {"greeting": "good day", "loud": True})
-    eventually(lambda: remembered(lab, "vault/0")["events"].count("config_changed"), lambda seen: seen >= 2, "hooks", 20)
+    eventually(
+        lambda: remembered(lab, "vault/0")["events"].count("config_changed"), lambda seen: seen >= 2, "hooks", 20
+    )
     assert lab.juju.run("vault/0", "greet", {"name": "world"}).results["text"] == "GOOD DAY WORLD"
 
 
@@ -153,7 +161,9 @@ def test_a_refresh_brings_the_new_program_and_keeps_the_state(lab, directory):
     lab.juju.refresh("vault", path=pack(directory / "vault-2.charm", 2))
     lab.juju.refresh("shop", path=pack(directory / "shop-2.charm", 2, state_in_juju=True))
     for unit in ("vault/0", "vault/1", "shop/0"):
-        eventually(lambda: lab.juju.run(unit, "look").results["version"], lambda seen: seen == "2", f"version of {unit}", 30)
+        eventually(
+            lambda: lab.juju.run(unit, "look").results["version"], lambda seen: seen == "2", f"version of {unit}", 30
+        )
     lab.settle(vault=2, shop=1)
     for unit, memory in before.items():
         assert remembered(lab, unit) == {**memory, "events": [*memory["events"], "upgrade_charm", "config_changed"]}
@@ -167,7 +177,12 @@ def test_a_unit_that_leaves_is_heard_of(lab):
     assert lab.juju.run("vault/0", "look").results["planned"] == "1"
     lab.juju.remove_unit("shop/0")
     lab.await_gone("shop/0")
-    eventually(lambda: remembered(lab, "vault/0")["events"][-1], lambda seen: seen == "store_relation_departed", "last event", 20)
+    eventually(
+        lambda: remembered(lab, "vault/0")["events"][-1],
+        lambda seen: seen == "store_relation_departed",
+        "last event",
+        20,
+    )
 
 
 def test_ops_is_the_one_of_the_package_index(lab):
@@ -175,7 +190,8 @@ def test_ops_is_the_one_of_the_package_index(lab):
     script = """
 import base64, csv, hashlib, pathlib
 venv = pathlib.Path("/var/lib/juju/agents/unit-vault-0/charm/venv")
-rows = [row for row in csv.reader(next(venv.glob("ops-*.dist-info/RECORD")).open()) if row[0].startswith("ops/") and row[1]]
+record = next(venv.glob("ops-*.dist-info/RECORD"))
+rows = [row for row in csv.reader(record.open()) if row[0].startswith("ops/") and row[1]]
 for name, digest, _ in rows:
     seen = base64.urlsafe_b64encode(hashlib.sha256((venv / name).read_bytes()).digest()).decode().rstrip("=")
     assert digest == f"sha256={seen}", name

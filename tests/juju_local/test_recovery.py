@@ -1,4 +1,5 @@
-"""What a stranger does to juju-local at the wrong moment: daemons killed here and there, damaged files, odd directories."""
+"""What a stranger does to juju-local at the wrong moment: daemons killed here and there, damaged files, odd
+directories."""
 import json
 import os
 import pathlib
@@ -49,7 +50,12 @@ def test_machines_whose_removal_was_cut_short_go_all_the_same(new_lab, probe):
     lab.settle(kept=1)
     eventually(lambda: machine_directories(lab), lambda seen: seen == [kept], "directories of machines", 20)
     expected = {f"namespace jl-{lab.identifier}", f"namespace jl-{lab.identifier}-{kept}"}
-    eventually(lambda: {trace for trace in lab.frame() if trace.startswith("namespace")}, lambda seen: seen == expected, "namespaces", 20)
+    eventually(
+        lambda: {trace for trace in lab.frame() if trace.startswith("namespace")},
+        lambda seen: seen == expected,
+        "namespaces",
+        20,
+    )
 
 
 def test_clients_that_meet_a_dying_daemon_are_served(new_lab, probe):

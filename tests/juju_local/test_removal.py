@@ -1,4 +1,5 @@
-"""Removal while somebody blocks, on the two lines of Juju that differ in it: 3.6 tells the others at once, 4.0 when the leaver is done.
+"""Removal while somebody blocks, on the two lines of Juju that differ in it: 3.6 tells the others at once, 4.0 when the
+leaver is done.
 
 What 4.0 does is recorded from a real one elsewhere; here both are held against each other.
 """
@@ -139,7 +140,10 @@ def test_force_waits_a_minute_or_not_at_all(lab, release, probe):
     else:
         eventually(heard, lambda hooks: "serve-relation-departed" in hooks, "hooks of server/0", 5)
         for_a_while(
-            lambda: sorted(lab.juju.status().get_units("forced")), lambda seen: seen == ["forced/0"], "units", 2 * A_WHILE
+            lambda: sorted(lab.juju.status().get_units("forced")),
+            lambda seen: seen == ["forced/0"],
+            "units",
+            2 * A_WHILE,
         )
 
 
@@ -194,7 +198,9 @@ def test_the_two_lines_tell_charms_different_things(lab, release, probe):
     assert ("JUJU_SLA=" in words) == (release == "3.6")
     assert ("JUJU_CHARM_TRACE_CONFIG_HTTP=" in words) == (release == "4.0")
     uri = lab.tool(unit, "secret-add some=thing").strip()
-    assert re.fullmatch(r"secret:[0-9a-v]{20}" if release == "3.6" else r"secret://[0-9a-f-]{36}/[0-9a-v]{20}", uri), uri
+    assert re.fullmatch(
+        r"secret:[0-9a-v]{20}" if release == "3.6" else r"secret://[0-9a-f-]{36}/[0-9a-v]{20}", uri
+    ), uri
     bag = lab.tool(unit, f"relation-get -r $(relation-ids crew) - {unit}")
     assert ("private-address" in bag) == (release == "3.6"), bag
     lab.juju.add_unit("other")

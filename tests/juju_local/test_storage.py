@@ -92,7 +92,10 @@ def test_more_of_it_can_be_asked_for_when_deploying(lab, charm):
 
 
 def test_a_number_that_the_charm_does_not_want_is_refused(lab, charm):
-    for directive, why in (("several=1", "less than the charm minimum of 2"), ("one=2", "greater than the charm maximum of 1")):
+    for directive, why in (
+        ("several=1", "less than the charm minimum of 2"),
+        ("one=2", "greater than the charm maximum of 1"),
+    ):
         with pytest.raises(jubilant.CLIError) as refused:
             lab.juju.cli("deploy", str(charm), "refused", "--storage", directive)
         assert why in refused.value.stderr

@@ -56,4 +56,9 @@ def test_the_end_of_one_is_not_noticed_by_the_other(labs):
     assert other.frame() == frame
     other.juju.add_unit("web")
     other.settle(web=2)
-    eventually(lambda: other.tool("web/1", "relation-list -r $(relation-ids crew)").split(), lambda seen: seen == ["web/0"], "peers", 10)
+    eventually(
+        lambda: other.tool("web/1", "relation-list -r $(relation-ids crew)").split(),
+        lambda seen: seen == ["web/0"],
+        "peers",
+        10,
+    )

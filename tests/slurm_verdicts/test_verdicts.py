@@ -1,15 +1,18 @@
 """Asks real Slurm daemons about every configuration of the table in crates/slurm-conf/tests/verdicts/table.jsonl.
 
-The crate's own test compares its verdicts with the recorded ones and needs no Slurm. This file makes and checks the record:
+The crate's own test compares its verdicts with the recorded ones and needs no Slurm. This file makes and checks the
+record:
 
     # one root directory for each version of Slurm, for example
-    mmdebstrap --variant=apt --include=slurmctld,slurmd,slurm-client,slurm-wlm-basic-plugins,iproute2 trixie /var/tmp/slurm-24
+    packages=slurmctld,slurmd,slurm-client,slurm-wlm-basic-plugins,iproute2
+    mmdebstrap --variant=apt --include=$packages trixie /var/tmp/slurm-24
     SLURM_ROOTS=/var/tmp/slurm-24:/var/tmp/slurm-26 python -m pytest tests/slurm_verdicts                   # compare
     SLURM_ROOTS=... SLURM_VERDICTS=record python -m pytest tests/slurm_verdicts                             # write
 
-Needs root. Each candidate runs in namespaces of its own (mounts, processes, network, host name) and writes to a temporary
-directory only (and makes an empty /etc/hosts in a root directory that has none). A candidate is accepted when the daemon says that it is running, and refused when it ends by itself.
-"""
+Needs root. Each candidate runs in namespaces of its own (mounts, processes, network, host name) and writes to a
+temporary directory only (and makes an empty /etc/hosts in a root directory that has none). A candidate is accepted when
+the daemon says that it is running, and refused when it ends by itself."""
+
 import json
 import os
 import pathlib
@@ -68,7 +71,7 @@ pytestmark = pytest.mark.skipif(not ROOTS, reason="SLURM_ROOTS names no root dir
 
 
 def files(case):
-    """The configuration files of a case, and the daemon that reads them with the words by which it shows that it runs."""
+    """The configuration files of a case, and the daemon that reads them with its words that show that it runs."""
     text = case["text"]
     found = {"slurm.conf": BASE, "cgroup.conf": "CgroupPlugin=disabled\n"}
     match case["file"]:
@@ -98,7 +101,10 @@ def verdict(root, directory, case):
     key.chmod(0o600)
     isolate = ["unshare", "--uts", "--net", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", INSIDE, "sh"]
     daemon = subprocess.Popen(
-        isolate + [root, str(directory)] + command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        isolate + [root, str(directory)] + command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
         start_new_session=True,
     )
     seen = b""
@@ -128,7 +134,13 @@ def strip(line):
 
 
 def noise(line):
-    return re.search("hwloc|GPU detection|Domain socket|MailProg|state (save )?file|more than once|default partition not set", line) is not None
+    return (
+        re.search(
+            "hwloc|GPU detection|Domain socket|MailProg|state (save )?file|more than once|default partition not set",
+            line,
+        )
+        is not None
+    )
 
 
 def version(root):

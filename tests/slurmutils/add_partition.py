@@ -1,4 +1,5 @@
-"""Loads a slurm.conf, adds one partition and writes it back, and prints how many nanoseconds that took. Runs with slurmutils alone.
+"""Loads a slurm.conf, adds one partition and writes it back, and prints how many nanoseconds that took. Runs with
+slurmutils alone.
 
     python add_partition.py <file> <times>
 """

@@ -2,8 +2,8 @@
 
     SLURMUTILS="1.2.0 1.3.2" python -m pytest tests/slurmutils
 
-For every key of its schema, and the values that it allows there: what slurmutils writes we read, as JSON and as a line of
-slurm.conf; what we write from it slurmutils accepts, and reads as the same. Each version gets an environment in
+For every key of its schema, and the values that it allows there: what slurmutils writes we read, as JSON and as a line
+of slurm.conf; what we write from it slurmutils accepts, and reads as the same. Each version gets an environment in
 target/slurmutils-<version>, made once; needs cargo, and the network the first time.
 """
 import json

@@ -22,6 +22,7 @@ fn machine() -> FakeJuju {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "starts the charm as Juju never does")]
 fn outside_of_juju_it_says_what_is_missing() {
     let output = std::process::Command::new(BINARY).env_clear().output().unwrap();
     assert_eq!(output.status.code(), Some(2));

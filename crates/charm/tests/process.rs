@@ -187,6 +187,7 @@ fn the_content_of_a_secret_is_in_no_argument() {
     assert!(!format!("{run:?}").contains("material"));
 }
 
+#[expect(clippy::disallowed_methods, reason = "starts the charm as Juju never does")]
 fn an_environment_that_no_juju_makes_is_refused() {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .env_clear()

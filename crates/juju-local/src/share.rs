@@ -9,8 +9,8 @@ use anyhow::{Context as _, bail};
 use crate::machine::Machine;
 use crate::paths::ModelPaths;
 
-pub const USAGE: &str = "usage: juju-local share <attach <name> <machine> <path> | detach|lose|restore|readonly|writable <name> \
-                         <machine>> [-m model]";
+pub const USAGE: &str = "usage: juju-local share <attach <name> <machine> <path> | \
+    detach|lose|restore|readonly|writable <name> <machine>> [-m model]";
 
 pub fn main(model: &str, words: &[&str]) -> anyhow::Result<()> {
     match words {
@@ -56,7 +56,8 @@ impl Share {
         }
         let unit = self.say(&["systemd-escape", "-p", "--suffix=mount", path])?;
         let text = format!(
-            "[Unit]\nDescription=shared directory {path}\n\n[Mount]\nWhat={}\nWhere={path}\nType=none\nOptions=bind\n\n[Install]\n\
+            "[Unit]\nDescription=shared directory {path}\n\n[Mount]\nWhat={}\nWhere={path}\nType=none\n\
+             Options=bind\n\n[Install]\n\
              WantedBy=multi-user.target\n",
             self.directory
         );

@@ -3,6 +3,8 @@
 //!
 //!     add_partition <file> <times>
 
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "only the library is pure")]
+
 use slurm_conf::{Partition, SlurmConf};
 use std::error::Error;
 use std::time::Instant;

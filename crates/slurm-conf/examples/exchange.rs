@@ -4,6 +4,8 @@
 //! In: `{"json": {…}}`, or `text` with a line of slurm.conf instead of `json`. Out: `{"json": …, "text": …}`, or
 //! `{"error": …}`.
 
+#![expect(clippy::disallowed_methods, reason = "only the library is pure")]
+
 use serde_json::{Value, json};
 use slurm_conf::{Partition, SlurmConf};
 use std::error::Error;

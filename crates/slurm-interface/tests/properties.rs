@@ -11,7 +11,8 @@ fn value() -> impl Strategy<Value = String> {
         "\"[a-z0-9.:/-]{0,12}\"",
         "\\[(\"[a-z0-9:]{0,8}\"(, )?){0,3}\\]?",
         "\"secret:[a-z0-9]{20}\"",
-        "\\{\"partitionname\": \"[a-z/ ]{1,5}\"(, \"(maxtime|state|qos|nodes|default)\": (\"[a-z\\\\n#]{0,5}\"|[0-9]{1,4}|true|\\[\\]))?\\}",
+        "\\{\"partitionname\": \"[a-z/ ]{1,5}\"(, \"(maxtime|state|qos|nodes|default)\": \
+         (\"[a-z\\\\n#]{0,5}\"|[0-9]{1,4}|true|\\[\\]))?\\}",
         Just("\"/srv/x\"".to_owned()),
         Just("true".to_owned()),
         Just("null".to_owned()),

@@ -224,6 +224,7 @@ impl Command {
         CommandError::Unreadable { command: self.to_string(), problem: problem.to_string() }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "where this crate starts programs")]
     fn spawn(&self) -> Result<Child, CommandError> {
         let mut command = std::process::Command::new(&self.program);
         // Messages are matched, so they have to come in one language.

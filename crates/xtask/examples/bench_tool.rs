@@ -1,10 +1,14 @@
-//! Measures one dispatch inside a machine, for `cargo xtask bench dispatch`. One program under many names: as itself it measures,
-//! under the name of a hook tool it answers as Juju did the first time, under another name it notes the call and becomes that program.
+//! Measures one dispatch inside a machine, for `cargo xtask bench dispatch`. One program under many names: as itself it
+//! measures, under the name of a hook tool it answers as Juju did the first time, under another name it notes the call
+//! and becomes that program.
 //!
 //!     bench_tool <directory> time|own|count <times> <command> [arguments…]
 //!
-//! A hook tool that reads asks the real one once and repeats its answer from then on; one that writes does nothing. `time` prints
-//! nanoseconds, `own` the peak memory of the command itself in KiB and its processor time in nanoseconds, `count` the names of the programs that were started.
+//! A hook tool that reads asks the real one once and repeats its answer from then on; one that writes does nothing.
+//! `time` prints nanoseconds, `own` the peak memory of the command itself in KiB and its processor time in nanoseconds,
+//! `count` the names of the programs that were started.
+
+#![expect(clippy::disallowed_methods, reason = "it starts what it measures, or becomes what it stands for")]
 
 use std::collections::hash_map::DefaultHasher;
 use std::error::Error;

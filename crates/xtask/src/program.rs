@@ -1,5 +1,5 @@
-//! Running other programs: never through a shell, always with an error that names the whole command. The only place in this
-//! crate that waits for a child process.
+//! Running other programs: never through a shell, always with an error that names the whole command. The only place in
+//! this crate that waits for a child process.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -19,6 +19,7 @@ pub(crate) struct Finished {
 }
 
 /// Returns a command that starts in the top directory of the checkout.
+#[expect(clippy::disallowed_methods, reason = "where this crate starts programs")]
 pub(crate) fn program(name: impl AsRef<std::ffi::OsStr>) -> Result<Command> {
     let mut command = Command::new(name);
     command.current_dir(crate::layout::root()?);
@@ -188,6 +189,7 @@ pub(crate) fn find_on_path(name: &str) -> Option<std::path::PathBuf> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "programs to look at")]
 mod tests {
     use super::*;
 

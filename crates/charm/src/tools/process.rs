@@ -47,6 +47,7 @@ pub trait ToolRunner: Send + Sync {
 pub struct ProcessRunner;
 
 impl ToolRunner for ProcessRunner {
+    #[expect(clippy::disallowed_methods, reason = "where this crate starts hook tools")]
     fn run(&self, call: &Call<'_>) -> io::Result<Output> {
         let stdin = if call.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
         let mut child = Command::new(call.tool)

@@ -140,6 +140,7 @@ impl FakeJuju {
     }
 
     /// Runs one dispatch of `unit`, with further variables as Juju sets them for this kind of hook.
+    #[expect(clippy::disallowed_methods, reason = "starts the charm as Juju does")]
     pub fn dispatch(&self, binary: &str, unit: &str, path: &str, variables: &[(&str, &str)]) -> Run {
         self.write_programs();
         let _ = fs::remove_file(self.calls_file());

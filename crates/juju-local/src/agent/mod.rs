@@ -1,5 +1,6 @@
-//! The agent inside a machine (`jujud`): starts what the model's daemon tells it to start, and carries the words of hook
-//! tools and `juju-exec` to the daemon and back. It decides nothing; when it dies, systemd ends the charm's processes with it.
+//! The agent inside a machine (`jujud`): starts what the model's daemon tells it to start, and carries the words of
+//! hook tools and `juju-exec` to the daemon and back. It decides nothing; when it dies, systemd ends the charm's
+//! processes with it.
 
 mod charm;
 mod exec;
@@ -162,9 +163,7 @@ fn serve(stream: TcpStream, conf: &AgentConf) -> anyhow::Result<()> {
             }
             ToAgent::Storage { location } => charm::make_storage(&location),
             ToAgent::Remove { unit } => charm::remove(&unit),
-            ToAgent::Reboot => {
-                Command::new("systemctl").arg("reboot").status().context("rebooting")?;
-            }
+            ToAgent::Reboot => reboot()?,
             ToAgent::Run(run) => process::start(&connection, &runs, run),
             ToAgent::Kill { run } => runs.kill(run),
             ToAgent::Tool { call, reply } => {
@@ -181,4 +180,9 @@ fn serve(stream: TcpStream, conf: &AgentConf) -> anyhow::Result<()> {
     }
     std::io::stderr().flush().ok();
     anyhow::bail!("the connection to the model was closed")
+}
+
+#[expect(clippy::disallowed_methods, reason = "the agent runs where systemctl is the machine's own")]
+fn reboot() -> anyhow::Result<()> {
+    Command::new("systemctl").arg("reboot").status().context("rebooting").map(drop)
 }

@@ -1,5 +1,5 @@
-//! Processes the agent starts for the daemon: the charm's dispatch, scripts of `juju exec`. Output lines are passed on as they
-//! come; the whole output follows with the end.
+//! Processes the agent starts for the daemon: the charm's dispatch, scripts of `juju exec`. Output lines are passed on
+//! as they come; the whole output follows with the end.
 
 use std::collections::HashMap;
 use std::fs;
@@ -113,6 +113,7 @@ fn signal_name(signal: i32) -> String {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "where the agent starts charms and scripts")]
 fn command(run: &Run, scripts: &std::path::Path) -> anyhow::Result<Command> {
     let own_path = std::env::var("PATH").unwrap_or_else(|_| "/usr/sbin:/usr/bin:/sbin:/bin".to_owned());
     let mut command = match (&run.program, &run.unit) {

@@ -1,4 +1,5 @@
-//! A hook tool, as the charm calls it: sends its words to the agent, reads the files it is asked for, prints the answer.
+//! A hook tool, as the charm calls it: sends its words to the agent, reads the files it is asked for, prints the
+//! answer.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};

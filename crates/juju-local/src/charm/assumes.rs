@@ -121,7 +121,8 @@ mod tests {
         check(
             json!(["juju >= 99.0", "nosuch"]),
             Some(
-                "Charm cannot be deployed because:\n  - charm requires Juju version >= 99.0.0, model has version 4.0.9\n  \
+                "Charm cannot be deployed because:\n  - charm requires Juju version >= 99.0.0, model has version \
+                 4.0.9\n  \
                  - charm requires feature \"nosuch\" but model does not support it\n",
             ),
         );
@@ -129,7 +130,8 @@ mod tests {
             json!([{"any-of": ["juju < 4", {"all-of": ["juju", "k8s-api"]}]}]),
             Some(
                 "Charm cannot be deployed because:\n  - charm requires at least one of the following:\n    \
-                 - charm requires Juju version < 4.0.0, model has version 4.0.9\n    - charm requires all of the following:\n      \
+                 - charm requires Juju version < 4.0.0, model has version 4.0.9\n    - charm requires all of the \
+                 following:\n      \
                  - charm requires feature \"k8s-api\" but model does not support it\n",
             ),
         );

@@ -190,7 +190,8 @@ mod tests {
     use super::*;
 
     fn params() -> Action {
-        let text = "params:\n  description: d\n  params:\n    size: {type: integer, default: 4}\n    mode: {type: string, enum: [a, b]}\n    \
+        let text = "params:\n  description: d\n  params:\n    size: {type: integer, default: 4}\n    mode: {type: \
+            string, enum: [a, b]}\n    \
                     deep: {type: object, properties: {inner: {type: string, default: filled}}}\n  required: [mode]\n";
         parse_actions(text).unwrap().remove("params").unwrap()
     }
@@ -207,7 +208,8 @@ mod tests {
         check(json!({"mode": "a", "size": "large"}), "(root).size : must be of type integer, given \"large\"");
         check(
             json!({"mode": "a", "size": "5", "deep": "map[inner:x]"}),
-            "(root).deep : must be of type object, given \"map[inner:x]\"; (root).size : must be of type integer, given \"5\"",
+            "(root).deep : must be of type object, given \"map[inner:x]\"; (root).size : must be of type integer, \
+             given \"5\"",
         );
         check(json!({"mode": "a", "size": 1.5}), "(root).size : must be of type integer, given 1.5");
         check(

@@ -71,7 +71,8 @@ pub const COMMANDS: &[Command] = &[
     ),
     command(
         &["deploy"],
-        "<charm file> [application] [-n N] [--to machine,…] [--config key=value|file]… [--base B] [--constraints C] [--trust]",
+        "<charm file> [application] [-n N] [--to machine,…] [--config key=value|file]… [--base B] [--constraints C] \
+         [--trust]",
         "Deploys a charm",
         deploy::deploy,
     ),

@@ -53,7 +53,8 @@ impl Client {
         let answer = answer.map_err(|_| {
             let model = &self.model;
             Refusal::failed(format!(
-                "the daemon of model {model} went away before it answered\nhint: juju status -m {model} shows what has become of this"
+                "the daemon of model {model} went away before it answered\nhint: juju status -m {model} shows what \
+                 has become of this"
             ))
         })?;
         Ok(answer?)
@@ -106,6 +107,7 @@ pub fn set_current(name: &str) -> anyhow::Result<()> {
 }
 
 /// Starts the daemon of a model in the background and waits until it answers.
+#[expect(clippy::disallowed_methods, reason = "where daemons are started")]
 pub fn start_daemon(model: &str, paths: &ModelPaths) -> anyhow::Result<UnixStream> {
     let log =
         OpenOptions::new().create(true).append(true).open(paths.daemon_log()).context("opening the daemon's log")?;

@@ -126,7 +126,8 @@ fn local_path(shown: &str) -> Result<String, Refusal> {
     let looks_local = shown.starts_with('/') || shown.starts_with('.');
     if !looks_local && Path::new(shown).exists() {
         return Err(Refusal::failed(format!(
-            "The charm or bundle \"{shown}\" is ambiguous.\nTo deploy a local charm or bundle, run `juju deploy ./{shown}`."
+            "The charm or bundle \"{shown}\" is ambiguous.\nTo deploy a local charm or bundle, run `juju deploy \
+             ./{shown}`."
         )));
     }
     if !looks_local {

@@ -108,7 +108,8 @@ mod tests {
 
     fn entries() -> Vec<Value> {
         vec![
-            json!({"status": "maintenance", "message": "installing", "since": "2025-02-27T10:00:00Z", "type": "workload"}),
+            json!({"status": "maintenance", "message": "installing", "since": "2025-02-27T10:00:00Z",
+                "type": "workload"}),
             json!({"status": "idle", "since": "2025-03-01T10:04:05Z", "type": "juju-unit"}),
         ]
     }

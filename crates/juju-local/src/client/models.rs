@@ -324,7 +324,8 @@ pub fn controllers(arguments: &[String]) -> Outcome {
     let format = Format::choose(parsed.get("format"), Format::Smart, FORMATS).map_err(Refusal::usage)?;
     let document = json!({
         "controllers": {CONTROLLER: {
-            "current-model": current_model(), "user": USER, "access": "superuser", "cloud": CLOUD, "agent-version": VERSION,
+            "current-model": current_model(), "user": USER, "access": "superuser", "cloud": CLOUD,
+                "agent-version": VERSION,
             "uuid": controller_uuid()?,
         }},
         "current-controller": CONTROLLER,

@@ -352,7 +352,8 @@ mod tests {
 
     #[test]
     fn a_plain_result_is_yaml_and_then_the_output() {
-        let task = json!({"id": "3", "message": "on purpose", "results": {"answer": "42", "return-code": 0, "stdout": "out\n"}});
+        let task = json!({"id": "3", "message": "on purpose", "results": {"answer": "42", "return-code": 0,
+            "stdout": "out\n"}});
         assert_eq!(plain(&task, true), "Action id 3 failed: on purpose\nanswer: \"42\"\n\nout\n");
         assert_eq!(plain(&task, false), "out\n");
     }

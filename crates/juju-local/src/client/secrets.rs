@@ -249,9 +249,11 @@ mod tests {
 
     #[test]
     fn the_table_tells_owner_and_age() {
-        let shown = json!({"d4u": {"owner": "<model>", "name": "mine", "rotation": "never", "revision": 2, "updated": "2025-03-01T10:04:05Z"}});
+        let shown = json!({"d4u": {"owner": "<model>", "name": "mine", "rotation": "never", "revision": 2,
+            "updated": "2025-03-01T10:04:05Z"}});
         let text = secrets_table(&shown, Moment(1_740_823_445_000 + 125_000));
-        let expected = "ID   Name  Owner    Rotation  Revision  Last updated\nd4u  mine  <model>  never            2  2 minutes ago\n";
+        let expected = "ID   Name  Owner    Rotation  Revision  Last updated\nd4u  mine  <model>  never            2  \
+            2 minutes ago\n";
         assert_eq!(text, expected);
     }
 }

@@ -1,5 +1,5 @@
-//! `juju ssh` and `juju scp`. There is no ssh between host and machine: the command steps into the machine's namespaces and
-//! becomes the user there, with the exit status passed through.
+//! `juju ssh` and `juju scp`. There is no ssh between host and machine: the command steps into the machine's namespaces
+//! and becomes the user there, with the exit status passed through.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -68,10 +68,11 @@ fn without_ssh_options(words: &[String]) -> &[String] {
 
 /// Becomes the user, in its home and with nothing but its own environment, and runs the second argument for the shell.
 ///
-/// Each step takes the place of the one before it. A `runuser` would stay as a parent that stops itself when its child is
-/// stopped, as everybody is in a machine that shuts down; and the machine would wait a minute and a half for it.
-const LOGIN: &str = "group=$(id -g \"$1\") || exit 1; user=$1 script=$2; shift 2; exec setpriv --reuid=\"$user\" --regid=\"$group\" \
-                     --init-groups --reset-env -- /bin/sh -c \"cd 2>/dev/null; unset OLDPWD; ulimit -Sn 1024; $script\" sh \"$@\"";
+/// Each step takes the place of the one before it. A `runuser` would stay as a parent that stops itself when its child
+/// is stopped, as everybody is in a machine that shuts down; and the machine would wait a minute and a half for it.
+const LOGIN: &str = "group=$(id -g \"$1\") || exit 1; user=$1 script=$2; shift 2; exec setpriv --reuid=\"$user\" \
+    --regid=\"$group\" --init-groups --reset-env -- /bin/sh -c \"cd 2>/dev/null; unset OLDPWD; ulimit -Sn 1024; \
+    $script\" sh \"$@\"";
 
 /// The words of a script for the shell of a user's; arguments may follow.
 fn login<'a>(user: &'a str, script: &'a str) -> Vec<&'a str> {
@@ -161,6 +162,12 @@ fn check(what: &Path, status: ExitStatus) -> Result<(), Refusal> {
     }
 }
 
+/// The `tar` of the host; that of a machine is started there.
+#[expect(clippy::disallowed_methods, reason = "as `scp` would, it runs as whoever called and where they stand")]
+fn tar() -> std::process::Command {
+    std::process::Command::new("tar")
+}
+
 fn upload(source: &Path, machine: &Machine, user: &str, path: &str, recursive: bool) -> Result<(), Refusal> {
     let name = source.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if source.is_dir() {
@@ -168,7 +175,7 @@ fn upload(source: &Path, machine: &Machine, user: &str, path: &str, recursive: b
             return Err(Refusal::failed(format!("{}: not a regular file", source.display())));
         }
         let parent = source.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut packer = std::process::Command::new("tar")
+        let mut packer = tar()
             .arg("-C")
             .arg(parent)
             .args(["-cf", "-", "--", &name])
@@ -195,7 +202,7 @@ fn download(machine: &Machine, user: &str, path: &str, target: &Path, recursive:
                 .spawn()
                 .context("starting tar")?;
         let stream = packer.stdout.take().context("tar has no output")?;
-        let status = std::process::Command::new("tar").arg("-C").arg(target).args(["-xf", "-"]).stdin(stream).status();
+        let status = tar().arg("-C").arg(target).args(["-xf", "-"]).stdin(stream).status();
         packer.wait().context("waiting for tar")?;
         return check(Path::new(path), status.context("starting tar")?);
     }

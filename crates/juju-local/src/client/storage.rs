@@ -79,7 +79,8 @@ mod tests {
     #[test]
     fn the_table_names_unit_and_place() {
         let shown = json!({
-            "storage": {"data/3": {"kind": "filesystem", "status": {"current": "attached"}, "attachments": {"units": {"a/0": {}}}}},
+            "storage": {"data/3": {"kind": "filesystem", "status": {"current": "attached"},
+                "attachments": {"units": {"a/0": {}}}}},
             "filesystems": {"3": {"pool": "rootfs", "size": 1024}},
         });
         let expected = "Unit  Storage ID  Type        Pool    Size      Status    Message\n\

@@ -132,8 +132,10 @@ fn seed_files(state: &State, machine: &Machine, rootfs: &Path) -> anyhow::Result
     let program = std::fs::read(current_program()?).context("reading juju-local's own program")?;
     let conf = AgentConf { machine: id.clone(), password: machine.password.clone(), address: state.api_address() };
     let unit = format!(
-        "[Unit]\nDescription=juju agent for machine-{id}\nAfter=network.target\nStartLimitIntervalSec=0\n\n[Service]\nExecStart={} machine {id}\n\
-         Environment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin\nRestart=always\nRestartSec=300ms\n\
+        "[Unit]\nDescription=juju agent for machine-{id}\nAfter=network.target\nStartLimitIntervalSec=0\n\n[Service]\n\
+         ExecStart={} machine {id}\n\
+         Environment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin\nRestart=always\n\
+         RestartSec=300ms\n\
          LimitNOFILE=64000\nUMask=0022\n\n[Install]\nWantedBy=multi-user.target\n",
         inside::program(id)
     );

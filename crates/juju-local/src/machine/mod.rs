@@ -9,7 +9,7 @@
 //! | thing | name | goes away |
 //! | --- | --- | --- |
 //! | network namespace of a model | `jl-9c41f0`, with bridge `br0` | [`Network::delete`] |
-//! | network namespace of a machine | `jl-9c41f0-0`, its `eth0` paired with `jl-9c41f0-0` in the model's | with the machine's power |
+//! | network namespace of a machine | `jl-9c41f0-0`, with an `eth0` from that bridge | with the machine's power |
 //! | cgroup | `/juju-local/jl-9c41f0-0` in the unified hierarchy | with the machine's power |
 //! | overlay and cgroup2 mounts | only in the mount namespace of the machine's supervisor | with the supervisor |
 //! | disk (upper layer), boot log | the machine's directory | [`Machine::remove`] |

@@ -43,7 +43,8 @@ impl Network {
         let made = ip_batch(
             &self.name,
             &format!(
-                "link set lo up\nlink add br0 address {hardware} type bridge\naddress add {gateway}/24 dev br0\nlink set br0 up\n"
+                "link set lo up\nlink add br0 address {hardware} type bridge\naddress add {gateway}/24 dev br0\nlink \
+                 set br0 up\n"
             ),
         );
         if made.is_err() {

@@ -29,7 +29,10 @@ pub(crate) fn preflight(state: &Path) -> Result<()> {
     cgroup::hierarchy().context("machines need cgroup v2, alone or beside v1")?;
     check_layer(state)?;
     fs::create_dir_all(state).with_context(|| format!("could not make {}", state.display()))?;
-    try_overlay(state).context("machines need overlayfs: load the kernel module `overlay`, or set JUJU_LOCAL_STATE to a directory on a plain file system such as ext4 or xfs")
+    try_overlay(state).context(
+        "machines need overlayfs: load the kernel module `overlay`, or set JUJU_LOCAL_STATE to a directory on a plain \
+         file system such as ext4 or xfs",
+    )
 }
 
 /// Mounts a real overlay where the machines' disks will be, seen by nobody and gone with the thread that did it.

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Runs a program to its end and returns its standard output; a failure carries the command line and its standard error.
+/// Runs a program to its end and returns its standard output; a failure carries the command line and its standard
+/// error.
 pub(super) fn run(command: &mut Command) -> Result<String> {
     run_with_input(command, "")
 }
@@ -37,6 +38,7 @@ pub(super) fn line(command: &Command) -> String {
 }
 
 /// This very program, even when its file was replaced since it started.
+#[expect(clippy::disallowed_methods, reason = "where this program starts itself")]
 pub(super) fn ourselves<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("juju-local").args(arguments);
@@ -58,6 +60,7 @@ fn find(name: &str) -> Option<PathBuf> {
 }
 
 /// A command for a program of the system.
+#[expect(clippy::disallowed_methods, reason = "where programs of the host are started")]
 pub(super) fn system(name: &str) -> Command {
     Command::new(find(name).unwrap_or_else(|| name.into()))
 }

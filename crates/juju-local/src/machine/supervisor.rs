@@ -1,8 +1,8 @@
 //! The hidden subcommands: processes of ours that change their own namespaces or cgroup, which a daemon must not.
 //!
-//! `machine-boot DIR` returns when systemd runs in the machine; `machine-supervise DIR` is the machine's own process on the
-//! host for as long as it is on; `machine-exec CGROUP PROGRAM…` becomes the program, in that cgroup; `machine-enter CGROUP LEADER
-//! PROGRAM…` waits for a program that it starts inside of a machine.
+//! `machine-boot DIR` returns when systemd runs in the machine; `machine-supervise DIR` is the machine's own process on
+//! the host for as long as it is on; `machine-exec CGROUP PROGRAM…` becomes the program, in that cgroup;
+//! `machine-enter CGROUP LEADER PROGRAM…` waits for a program that it starts inside of a machine.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -103,6 +103,7 @@ pub(super) fn supervise(arguments: &[OsString]) -> Result<()> {
 }
 
 /// Joins a cgroup and becomes another program.
+#[expect(clippy::disallowed_methods, reason = "becomes that program")]
 pub(super) fn exec(arguments: &[OsString]) -> Result<()> {
     let [cgroup, program, rest @ ..] = arguments else { bail!("usage: {EXEC} CGROUP PROGRAM [ARGUMENT…]") };
     Cgroup::at(Path::new(cgroup)).join()?;
@@ -112,14 +113,15 @@ pub(super) fn exec(arguments: &[OsString]) -> Result<()> {
 
 /// Runs a program inside of the machine that has that PID 1, and ends as it ends.
 ///
-/// The wait is our own: nsenter would stop itself when its child is stopped, as everybody in a machine is that shuts down, and
-/// nobody would ever wake it.
+/// The wait is our own: nsenter would stop itself when its child is stopped, as everybody in a machine is that shuts
+/// down, and nobody would ever wake it.
 pub(super) fn enter(arguments: &[OsString]) -> Result<()> {
     let [cgroup, leader, program @ ..] = arguments else { bail!("usage: {ENTER} CGROUP LEADER PROGRAM [ARGUMENT…]") };
     Cgroup::at(Path::new(cgroup)).join()?;
     let path = Path::new("/proc").join(leader).join("ns/pid");
     let namespace = File::open(&path).with_context(|| format!("could not open {}", path.display()))?;
-    // Holds for children only; what is left to enter is entered by the child itself, which needs no child of its own for it.
+    // Holds for children only; what is left to enter is entered by the child itself, which needs no child of its own
+    // for it.
     setns(namespace, CloneFlags::CLONE_NEWPID).context("could not enter the machine")?;
     let mut command = system("nsenter");
     command.arg("-t").arg(leader).args(["-m", "-u", "-i", "-n", "-C", "--"]).args(program);
@@ -138,7 +140,8 @@ fn disk_of(arguments: &[OsString]) -> Result<Disk> {
 
 /// From here on, mounts of this process are its own, and `/sys/fs/cgroup` is the unified hierarchy as systemd wants it.
 ///
-/// Subordinate rather than private: a network namespace deleted on the host must not live on through our copy of its mount.
+/// Subordinate rather than private: a network namespace deleted on the host must not live on through our copy of its
+/// mount.
 fn enter_private_mounts() -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNS).context("could not make a mount namespace")?;
     let none: Option<&str> = None;

@@ -50,8 +50,8 @@ fn action_set(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusal>
             }
             if !is_key(key) {
                 return usage(format!(
-                    "key \"{key}\" must start and end with lowercase alphanumeric, and contain only lowercase alphanumeric and \
-                     hyphens"
+                    "key \"{key}\" must start and end with lowercase alphanumeric, and contain only lowercase \
+                     alphanumeric and hyphens"
                 ));
             }
         }

@@ -8,6 +8,8 @@ use crate::hooks::Reboot;
 use crate::model::{Life, Model, Status, StatusInfo};
 
 const FORMAT: &[Flag] = &[value(&["format"]), value(&["o", "output"])];
+const STATUS_GET: &[Flag] =
+    &[value(&["format"]), value(&["o", "output"]), switch(&["include-data"]), switch(&["application"])];
 
 pub fn definition(tool: &str) -> Option<Definition> {
     Some(match tool {
@@ -15,10 +17,7 @@ pub fn definition(tool: &str) -> Option<Definition> {
             Definition::new(const { &[value(&["format"]), value(&["o", "output"]), switch(&["a", "all"])] }, config_get)
         }
         "is-leader" => Definition::new(FORMAT, is_leader),
-        "status-get" => Definition::new(
-            const { &[value(&["format"]), value(&["o", "output"]), switch(&["include-data"]), switch(&["application"])] },
-            status_get,
-        ),
+        "status-get" => Definition::new(STATUS_GET, status_get),
         "status-set" => Definition::new(const { &[switch(&["application"])] }, status_set),
         "application-version-set" => Definition::new(&[], application_version_set),
         "juju-log" => {

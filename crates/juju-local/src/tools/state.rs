@@ -166,8 +166,8 @@ fn resource_get(scene: &mut Scene<'_>, parsed: &Parsed) -> Result<Answer, Refusa
     let uuid = &scene.model.uuid;
     let application = scene.model.entity_uuid(scene.context.unit.application());
     failed(format!(
-        "could not download resource: HTTP request failed: Get https://controller/model/{uuid}/resources/{name}: getting UUID of \
-         resource {name} for application {application}: resource not found"
+        "could not download resource: HTTP request failed: Get https://controller/model/{uuid}/resources/{name}: \
+         getting UUID of resource {name} for application {application}: resource not found"
     ))
 }
 

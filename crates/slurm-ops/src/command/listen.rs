@@ -88,6 +88,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
+    #[expect(clippy::disallowed_methods, reason = "a program to listen to")]
     fn started(script: &str) -> Child {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped());

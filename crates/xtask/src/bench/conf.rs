@@ -117,8 +117,9 @@ fn shown(samples: &Samples) -> String {
 
 fn text(libraries: &[(String, Vec<Samples>)]) -> String {
     let mut text = format!(
-        "Reads a slurm.conf, adds one partition with its node set, writes the file. Median, and in brackets the fastest: of 51 times, of \
-         slurmutils 5 times, and once from 100 partitions on. The start of the programs does not count. Goal: {GOAL}.\n\n| partitions |"
+        "Reads a slurm.conf, adds one partition with its node set, writes the file. Median, and in brackets the \
+         fastest: of 51 times, of slurmutils 5 times, and once from 100 partitions on. The start of the programs does \
+         not count. Goal: {GOAL}.\n\n| partitions |"
     );
     let names: Vec<&str> = libraries.iter().map(|(name, _)| name.as_str()).collect();
     let _ = write!(text, " {} |\n| --- |{}\n", names.join(" | "), " --- |".repeat(names.len()));

@@ -27,15 +27,16 @@ const DIRECTORY: &str = "/var/tmp/bench";
 
 /// What the figures do not show by themselves.
 const ABOUT_CHANGES: &str = "
-Processes are those that a dispatch starts, itself not counted. A settled one spends nearly all its time waiting for them: its own processor time is the smallest part, \
-and what is left to save are looks that it has to take.
+Processes are those that a dispatch starts, itself not counted. A settled one spends nearly all its time waiting for \
+them: its own processor time is the smallest part, and what is left to save are looks that it has to take.
 
-Of what a changed partition starts, seven are hook tools: who leads, the options, the relations, what the application says and what it was told, \
-the status, the log. Each further application costs three more: its name and the same two bags. Five are `scontrol`: whether slurmctld answers, and \
-with what settings of partitions; the candidate read by Slurm's parser, and with it the settings of nodes; the reconfigure; what that took away of what \
-administrators had set; the saving of the partitions. What was set by hand costs one more for each partition to put it back, and with weights of nodes \
-one more look. A new application costs the look for its secret, the grant and three writes of bags besides. While the charm waits for anything it looks at \
-everything, as in `update-status`.
+Of what a changed partition starts, seven are hook tools: who leads, the options, the relations, what the application \
+says and what it was told, the status, the log. Each further application costs three more: its name and the same two \
+bags. Five are `scontrol`: whether slurmctld answers, and with what settings of partitions; the candidate read by \
+Slurm's parser, and with it the settings of nodes; the reconfigure; what that took away of what administrators had \
+set; the saving of the partitions. What was set by hand costs one more for each partition to put it back, and with \
+weights of nodes one more look. A new application costs the look for its secret, the grant and three writes of bags \
+besides. While the charm waits for anything it looks at everything, as in `update-status`.
 ";
 
 /// What was found about one kind of dispatch.
@@ -118,8 +119,8 @@ fn changed_partition(lab: &Lab<'_>) -> Result<Figures> {
     let mut change = |what: &str| {
         minutes += 1;
         let variables = format!(
-            "JUJU_DISPATCH_PATH=hooks/slurmd-relation-changed JUJU_HOOK_NAME=slurmd-relation-changed JUJU_RELATION=slurmd \
-             JUJU_RELATION_ID={} JUJU_REMOTE_APP=compute JUJU_REMOTE_UNIT= \
+            "JUJU_DISPATCH_PATH=hooks/slurmd-relation-changed JUJU_HOOK_NAME=slurmd-relation-changed \
+             JUJU_RELATION=slurmd JUJU_RELATION_ID={} JUJU_REMOTE_APP=compute JUJU_REMOTE_UNIT= \
              BENCH_REPLACE='{{\\\"partitionname\\\"|{{\\\"maxtime\\\":{minutes},\\\"partitionname\\\"'",
             relation.trim()
         );
@@ -168,8 +169,9 @@ fn words(text: &str) -> Vec<String> {
 fn text(figures: &[Figures]) -> Result<String> {
     let reference = figures.first().map(|one| median(&one.times).as_secs_f64()).unwrap_or_default();
     let mut text = format!(
-        "`update-status` in a cluster that has settled, and a `slurmd-relation-changed` that changes a partition, with a reconfigure of the \
-         real slurmctld. Hook tools repeat recorded answers and cost the start of a small program each; systemd and Slurm are real. Beside them, in the same run, the smallest charm written with ops {}. \
+        "`update-status` in a cluster that has settled, and a `slurmd-relation-changed` that changes a partition, with \
+         a reconfigure of the real slurmctld. Hook tools repeat recorded answers and cost the start of a small program \
+         each; systemd and Slurm are real. Beside them, in the same run, the smallest charm written with ops {}. \
          Goals: settled 1/20 of it at most, 8 MiB, a changed partition with 12 processes, a charm of 2 MB.\n\n\
          | dispatch | median | fastest | slowest | beside ops | own processor time | own peak memory | processes |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n",

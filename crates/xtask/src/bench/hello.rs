@@ -19,9 +19,12 @@ const FILES: &[(&str, &str)] = &[
     ),
     (
         "src/charm.py",
-        "import ops\n\n\nclass Hello(ops.CharmBase):\n    def __init__(self, framework):\n        super().__init__(framework)\n        \
-         framework.observe(self.on.start, self._on_start)\n        framework.observe(self.on.update_status, self._on_update_status)\n\n    \
-         def _on_start(self, _):\n        self.unit.status = ops.ActiveStatus('hello')\n\n    def _on_update_status(self, _):\n        pass\n\n\n\
+        "import ops\n\n\nclass Hello(ops.CharmBase):\n    def __init__(self, framework):\n        \
+         super().__init__(framework)\n        \
+         framework.observe(self.on.start, self._on_start)\n        framework.observe(self.on.update_status, \
+         self._on_update_status)\n\n    \
+         def _on_start(self, _):\n        self.unit.status = ops.ActiveStatus('hello')\n\n    def \
+         _on_update_status(self, _):\n        pass\n\n\n\
          ops.main(Hello)\n",
     ),
 ];

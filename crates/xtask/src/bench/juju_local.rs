@@ -66,8 +66,10 @@ fn new_units(lab: &Lab<'_>) -> Result<Vec<Duration>> {
 /// Many calls in one script, less as many of a program that does nothing: what is left is the tool.
 fn tool_calls(lab: &Lab<'_>) -> Result<Vec<Duration>> {
     let script = format!(
-        "a=$(date +%s%N); i=0; while [ $i -lt {TOOL_CALLS} ]; do is-leader > /dev/null; i=$((i+1)); done; b=$(date +%s%N); \
-         i=0; while [ $i -lt {TOOL_CALLS} ]; do /bin/true > /dev/null; i=$((i+1)); done; c=$(date +%s%N); echo $((2*b-a-c))"
+        "a=$(date +%s%N); i=0; while [ $i -lt {TOOL_CALLS} ]; do is-leader > /dev/null; i=$((i+1)); done; b=$(date \
+         +%s%N); \
+         i=0; while [ $i -lt {TOOL_CALLS} ]; do /bin/true > /dev/null; i=$((i+1)); done; c=$(date +%s%N); echo \
+         $((2*b-a-c))"
     );
     let mut samples = Vec::new();
     for _ in 0..TOOL_ROUNDS {

@@ -8,6 +8,7 @@ mod hello;
 mod juju_local;
 mod lab;
 mod plot;
+mod prose;
 mod table;
 
 use std::fs;
@@ -65,7 +66,7 @@ fn report(name: &str, title: &str, text: &str) -> Result<()> {
     print!("{text}");
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let head = format!("# {title}\n\nWritten by `cargo xtask bench` on a machine with {cores} cores.\n\n");
-    write(&format!("{name}.md"), &format!("{head}{text}"))
+    write(&format!("{name}.md"), &prose::wrap(&format!("{head}{text}")))
 }
 
 fn write(name: &str, text: &str) -> Result<()> {

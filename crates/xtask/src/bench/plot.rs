@@ -25,7 +25,8 @@ pub(super) fn render(title: &str, across: &str, curves: &[Curve], unit: impl Fn(
     let place_x = |x: f64| LEFT + (x.log10() - first) / (last - first) * (WIDTH - LEFT - RIGHT);
     let place_y = |y: f64| HEIGHT - BOTTOM - (y.log10() - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" font-family=\"sans-serif\" \
+         font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
          <text x=\"{LEFT}\" y=\"20\" font-size=\"14\">{title}</text>\n"
     );
@@ -107,8 +108,10 @@ pub(super) fn bars(title: &str, values: &[(String, f64)], unit: impl Fn(f64) -> 
         y += ROW;
     }
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{y:.0}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"8\" y=\"20\" font-size=\"14\">{title}</text>\n{svg}</svg>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{y:.0}\" font-family=\"sans-serif\" \
+         font-size=\"12\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"8\" y=\"20\" \
+         font-size=\"14\">{title}</text>\n{svg}</svg>\n"
     )
 }
 

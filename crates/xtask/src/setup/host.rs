@@ -1,7 +1,6 @@
 //! Programs that the host must have: which package brings each, why it is needed, and installing it with apt-get.
 //! What goes into a machine's image is juju-local's business, not this file's.
 
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -58,9 +57,11 @@ impl Need {
             Sign::Program(name) => program::find_on_path(name).is_some(),
             Sign::File(paths) => paths.iter().any(|path| std::path::Path::new(path).exists()),
             Sign::PythonModule(module) => {
-                let mut command = Command::new("python3");
-                command.args(["-c", &format!("import {module}")]);
-                program::capture(&mut command, Duration::from_secs(30)).is_ok()
+                let found = program::program("python3").and_then(|mut python| {
+                    python.args(["-c", &format!("import {module}")]);
+                    program::capture(&mut python, Duration::from_secs(30))
+                });
+                found.is_ok()
             }
         }
     }
@@ -99,7 +100,7 @@ fn list(needs: &[&Need]) -> String {
 
 /// Runs apt-get quietly; its whole output is shown only when it fails.
 fn apt_get(arguments: &[&str]) -> Result<()> {
-    let mut command = Command::new("apt-get");
+    let mut command = program::program("apt-get")?;
     command.env("DEBIAN_FRONTEND", "noninteractive").arg("--quiet").args(arguments);
     program::capture(&mut command, Duration::from_secs(600)).map(drop).context("could not install packages")
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use super::{Findings, rust_source};
+use super::{Findings, source};
 use crate::layout;
 
 /// What the top level must have.
@@ -19,6 +19,7 @@ const REQUIRED: &[&str] = &[
     "crates",
     "interfaces",
     "justfile",
+    "rust-toolchain.toml",
     "tests",
 ];
 
@@ -36,10 +37,8 @@ pub(super) fn check() -> Result<Findings> {
         findings.extend(stray(&entry?.file_name().to_string_lossy()));
     }
     for directory in ["charms", "crates"] {
-        for path in rust_source::files(&root.join(directory))? {
-            let text = std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
-            let shown = path.strip_prefix(&root).unwrap_or(&path).display();
-            findings.extend(complaints(&text).into_iter().map(|complaint| format!("{shown} {complaint}")));
+        for file in source::read(directory, "rs")? {
+            findings.extend(complaints(&file.text).into_iter().map(|complaint| format!("{} {complaint}", file.name)));
         }
     }
     Ok(findings)

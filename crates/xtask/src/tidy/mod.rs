@@ -1,12 +1,13 @@
-//! `cargo xtask tidy`: everything about the tree that a machine can check. All checks run, and the failed ones are named at
-//! the end. The rules themselves are told in ARCHITECTURE.md.
+//! `cargo xtask tidy`: everything about the tree that a machine can check. All checks run, and the failed ones are
+//! named at the end. The rules themselves are told in ARCHITECTURE.md.
 
 mod charms;
 mod dependencies;
 mod files;
 mod names;
 mod purity;
-mod rust_source;
+mod source;
+mod width;
 
 use std::time::Duration;
 
@@ -29,13 +30,18 @@ pub(crate) fn run() -> Result<()> {
         ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
         ("dependency direction", dependencies::check),
         ("files", files::check),
-        ("purity", purity::check_pure_modules),
-        ("one place that starts processes", purity::check_process_sites),
+        ("width of lines", width::check),
+        ("purity of decisions", purity::check),
         ("charm descriptions", charms::check),
         ("names", names::check),
     ];
+    // It takes many minutes to build, so nobody is made to have it.
+    let deny: &[(&str, Check)] = match program::find_on_path("cargo-deny") {
+        Some(_) => &[("licences and advisories", || cargo(&["deny", "--locked", "check"]))],
+        None => &[],
+    };
     let mut failed = Vec::new();
-    for (name, check) in checks {
+    for (name, check) in checks.iter().chain(deny) {
         let findings = check().unwrap_or_else(|error| vec![format!("{error:#}")]);
         say(&format!("{name}: {}", if findings.is_empty() { "ok" } else { "FAILED" }));
         for finding in &findings {
@@ -44,6 +50,9 @@ pub(crate) fn run() -> Result<()> {
         if !findings.is_empty() {
             failed.push(*name);
         }
+    }
+    if deny.is_empty() {
+        say("licences and advisories: not looked at, cargo-deny is not installed");
     }
     if !failed.is_empty() {
         bail!("not tidy: {}", failed.join(", "));

@@ -116,7 +116,9 @@ class Pantry(ops.CharmBase):
 
     def _on_remember(self, event):
         stored = self._stored
-        event.set_results({"events": ",".join(stored.events), "passwords": ",".join(stored.passwords), "starts": stored.starts})
+        event.set_results(
+            {"events": ",".join(stored.events), "passwords": ",".join(stored.passwords), "starts": stored.starts}
+        )
 
     def _on_look(self, event):
         crew = self.model.get_relation("crew")

@@ -183,19 +183,25 @@ mod tests {
 
     fn document() -> Value {
         json!({
-            "model": {"name": "lab", "controller": "juju-local", "cloud": "localhost", "region": "localhost", "version": "4.0.9"},
+            "model": {"name": "lab", "controller": "juju-local", "cloud": "localhost", "region": "localhost",
+                "version": "4.0.9"},
             "controller": {"timestamp": "10:00:00Z"},
-            "machines": {"0": {"juju-status": {"current": "started"}, "dns-name": "10.0.0.10", "instance-id": "juju-1-0",
+            "machines": {"0": {"juju-status": {"current": "started"}, "dns-name": "10.0.0.10",
+                "instance-id": "juju-1-0",
                 "base": {"name": "ubuntu", "channel": "24.04"}, "machine-status": {"message": "Running"}}},
             "applications": {
-                "server": {"application-status": {"current": "active", "message": "ready"}, "charm-name": "server", "charm-rev": 12,
+                "server": {"application-status": {"current": "active", "message": "ready"}, "charm-name": "server",
+                    "charm-rev": 12,
                     "exposed": true, "version": "1.0", "units": {"server/0": {
                         "workload-status": {"current": "active", "message": "ready"},
-                        "juju-status": {"current": "executing", "message": "running link-relation-joined hook for client/0"},
+                        "juju-status": {"current": "executing",
+                            "message": "running link-relation-joined hook for client/0"},
                         "leader": true, "machine": "0", "open-ports": ["80/tcp"], "public-address": "10.0.0.10",
-                        "subordinates": {"leech/0": {"workload-status": {"current": "active"}, "juju-status": {"current": "idle"},
+                        "subordinates": {"leech/0": {"workload-status": {"current": "active"},
+                            "juju-status": {"current": "idle"},
                             "public-address": "10.0.0.10"}}}}},
-                "leech": {"application-status": {"current": "active"}, "charm-name": "leech", "charm-rev": 0, "exposed": false,
+                "leech": {"application-status": {"current": "active"}, "charm-name": "leech", "charm-rev": 0,
+                    "exposed": false,
                     "subordinate-to": ["server"]},
             },
         })
@@ -203,7 +209,8 @@ mod tests {
 
     #[test]
     fn the_tables_are_jujus() {
-        let integration = json!({"provider": "server:juju-info", "requirer": "leech:host", "interface": "juju-info", "type": "subordinate"});
+        let integration = json!({"provider": "server:juju-info", "requirer": "leech:host", "interface": "juju-info",
+            "type": "subordinate"});
         let expected = "\
 Model  Controller  Cloud/Region         Version  Timestamp
 lab    juju-local  localhost/localhost  4.0.9    10:00:00Z

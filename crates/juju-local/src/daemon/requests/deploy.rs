@@ -26,7 +26,8 @@ pub(super) fn deploy(state: &mut State, request: Deploy) -> Response {
         Ok(archive) => archive,
         Err(Refusal::NotAnArchive) => {
             return Err(Failure::new(
-                "cannot deploy bundle: the provided bundle has the following errors:\nat least one application must be specified",
+                "cannot deploy bundle: the provided bundle has the following errors:\nat least one application must \
+                 be specified",
             ));
         }
         Err(Refusal::Invalid(why)) => return Err(attempt(why)),
@@ -74,8 +75,8 @@ pub(super) fn deploy(state: &mut State, request: Deploy) -> Response {
         .map_err(|why| refuse(format!("{validating}invalid storage directive overrides: {why}")))?;
     if state.model.applications.contains_key(&name) {
         return Err(refuse(format!(
-            "creating application \"{name}\": creating IAAS application \"{name}\": inserting IAAS application \"{name}\": checking \
-             if application \"{name}\" exists: application already exists"
+            "creating application \"{name}\": creating IAAS application \"{name}\": inserting IAAS application \
+             \"{name}\": checking if application \"{name}\" exists: application already exists"
         )));
     }
     check_placement(state, &request.to)

@@ -91,16 +91,16 @@ pub(super) fn machines(state: &mut State, ids: &[String], force: Force, dry_run:
     for id in ids {
         let Some(machine) = state.model.machines.get(id) else {
             return Err(Failure::new(format!(
-                "removing machine failed: getting machine UUID: getting UUID for machine \"{id}\": machine \"{id}\": machine not \
-                 found"
+                "removing machine failed: getting machine UUID: getting UUID for machine \"{id}\": machine \"{id}\": \
+                 machine not found"
             )));
         };
         let has_units = state.model.units.values().any(|unit| unit.machine == machine.id);
         if has_units && force == Force::No {
             let uuid = state.model.entity_uuid(&format!("machine-{id}"));
             return Err(Failure::new(format!(
-                "removing machine failed: removing machine: machine \"{uuid}\": cannot set machine \"{uuid}\" to dying without \
-                 force: machine has units"
+                "removing machine failed: removing machine: machine \"{uuid}\": cannot set machine \"{uuid}\" to dying \
+                 without force: machine has units"
             )));
         }
         lines.push(format!("will remove machine {id}"));
