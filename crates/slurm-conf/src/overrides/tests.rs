@@ -1,3 +1,5 @@
+//! Two looks at slurmctld and two versions of slurm.conf between them: what is set again, and what is not.
+
 use super::*;
 use crate::document::SlurmConf;
 
