@@ -45,8 +45,8 @@ pub fn run<C: Charm>() -> ExitCode {
     dispatch_into(&journal, quiet_output, ctx, &tools, C::new)
 }
 
-/// Runs one dispatch of a charm that `make` puts together, with whatever answers its tools. For tests: it leaves alone what
-/// belongs to the process, which are standard output and what happens at a panic.
+/// Runs one dispatch of a charm that `make` puts together, with whatever answers its tools. For tests: it leaves alone
+/// what belongs to the process, which are standard output and what happens at a panic.
 pub fn dispatch<C: Charm>(ctx: Context, tools: &Tools, make: impl FnOnce(Context, Tools) -> C) -> ExitCode {
     dispatch_into(&Journal::default(), true, ctx, tools, make)
 }

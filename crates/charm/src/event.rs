@@ -16,8 +16,8 @@ pub enum Event {
     Relation(RelationEvent),
     /// A request of the operator that wants an answer.
     Action(ActionName),
-    /// An event of the charm's own making, sent by a timer or a service through `juju-exec`. The name is one that the charm
-    /// declared.
+    /// An event of the charm's own making, sent by a timer or a service through `juju-exec`. The name is one that the
+    /// charm declared.
     Timer(&'static str),
     /// Any other hook. It is a moment to look, and no more.
     Hook(String),

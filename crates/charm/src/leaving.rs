@@ -6,8 +6,8 @@ use crate::tools::{Juju, Refusal, ToolError};
 
 /// Says whether this unit, or its application, is being removed.
 ///
-/// A departed hook that names this unit, `stop` and `remove` say so by themselves. In any other dispatch only the controller
-/// knows: a broken relation may be the first hook of a removal, and a timer may call in the middle of one.
+/// A departed hook that names this unit, `stop` and `remove` say so by themselves. In any other dispatch only the
+/// controller knows: a broken relation may be the first hook of a removal, and a timer may call in the middle of one.
 pub fn is_leaving(ctx: &Context, juju: &Juju) -> Result<bool, ToolError> {
     if matches!(ctx.event, Event::Stop | Event::Remove) || ctx.event.departing_unit() == Some(&ctx.unit) {
         return Ok(true);

@@ -20,7 +20,8 @@ impl NameError {
     }
 }
 
-/// True for the words Juju's names are made of: lower case letters, digits and inner hyphens, not all digits at the end.
+/// True for the words Juju's names are made of: lower case letters, digits and inner hyphens, not all digits at the
+/// end.
 fn is_word(text: &str) -> bool {
     !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')

@@ -25,10 +25,11 @@ pub enum Next {
 }
 
 impl<Step> Plan<Step> {
-    /// Returns a plan that also keeps the timer which calls this charm again: set while something is awaited, ended when nothing is.
+    /// Returns a plan that also keeps the timer which calls this charm again: set while something is awaited, ended
+    /// when nothing is.
     ///
-    /// Its steps come when nothing else is left to do, so that a round ends with the world as the timer should find it. `waking` tells
-    /// whether the timer is set now.
+    /// Its steps come when nothing else is left to do, so that a round ends with the world as the timer should find
+    /// it. `waking` tells whether the timer is set now.
     #[must_use]
     pub fn keeping_timer(mut steps: Vec<Step>, next: Next, waking: bool, set: Step, end: Step) -> Self {
         if steps.is_empty() {
@@ -99,8 +100,8 @@ pub enum ReconcileError<E: Error + 'static> {
 /// controller that finds out which of several changes its daemon refuses: two rounds for each.
 pub const MAX_ROUNDS: usize = 48;
 
-/// Brings a unit as far as it can be brought now, publishes what its steps wrote for Juju, reports its status, and returns the names of the steps taken. A
-/// failure is in the status as well.
+/// Brings a unit as far as it can be brought now, publishes what its steps wrote for Juju, reports its status, and
+/// returns the names of the steps taken. A failure is in the status as well.
 pub fn reconcile<R: Reconciler>(
     reconciler: &mut R,
     tools: &Tools,
@@ -108,8 +109,8 @@ pub fn reconcile<R: Reconciler>(
 ) -> Result<Vec<String>, ReconcileError<R::Error>> {
     let outcome = rounds(reconciler, tools, journal);
     if let Err(error @ (ReconcileError::Observe { .. } | ReconcileError::Apply { .. })) = &outcome {
-        // Juju shows that a hook failed. What a timer or an action ran into nobody would see, and the status of before may be a lie by now.
-        // Never blocked: the unit may be leaving.
+        // Juju shows that a hook failed. What a timer or an action ran into nobody would see, and the status of before
+        // may be a lie by now. Never blocked: the unit may be leaving.
         let status = Status::waiting(format!("for another try: {}", crate::log::chain(error)));
         if let Err(error) = tools.writer().status_set(&status) {
             tracing::warn!("{}", crate::log::chain(&error));

@@ -3,7 +3,8 @@
 /// How much of a value an error repeats.
 pub const VALUE: usize = 60;
 
-/// Returns a text as one line of at most `limit` characters. Blanks and control characters between words become one blank.
+/// Returns a text as one line of at most `limit` characters. Blanks and control characters between words become one
+/// blank.
 pub fn one_line(text: &str, limit: usize) -> String {
     let line: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     cut(&line.split_whitespace().collect::<Vec<_>>().join(" "), limit)

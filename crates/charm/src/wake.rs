@@ -1,8 +1,8 @@
 //! How a charm that waits for something is called again by itself: which command, and how often.
 //!
-//! Juju calls a charm when something changes in the model. What a charm waits for is often elsewhere (a daemon that comes
-//! up, a grant that was lost), so a timer of the machine calls it through `juju-exec`, under an event name of the charm's
-//! own. Only the description is here; the timer itself is the machine's business.
+//! Juju calls a charm when something changes in the model. What a charm waits for is often elsewhere (a daemon that
+//! comes up, a grant that was lost), so a timer of the machine calls it through `juju-exec`, under an event name of
+//! the charm's own. Only the description is here; the timer itself is the machine's business.
 
 use crate::name::UnitName;
 use std::time::Duration;
@@ -22,7 +22,8 @@ impl Wake {
         [Duration::from_secs(5), Duration::from_secs(15), Duration::from_secs(35), Duration::from_secs(75)];
     /// The pause after each call once those are over.
     pub const REPEAT: Duration = Duration::from_secs(60);
-    /// How long one call may wait for the unit's current hook and the machine's lock: `juju-exec` has no limit of its own.
+    /// How long one call may wait for the unit's current hook and the machine's lock: `juju-exec` has no limit of its
+    /// own.
     pub const PATIENCE: Duration = Duration::from_secs(600);
 
     /// Describes the call that sends `event` to `unit`.

@@ -35,8 +35,8 @@ impl Installation {
         Ok(Self { version, unfit, held, exempt, reported })
     }
 
-    /// Decides what to do next. `in_use`: the Slurm that is there runs, so that nothing may replace it. `failed` is the outcome
-    /// of an installation in this dispatch, `hold_failed` that of a hold.
+    /// Decides what to do next. `in_use`: the Slurm that is there runs, so that nothing may replace it. `failed` is
+    /// the outcome of an installation in this dispatch, `hold_failed` that of a hold.
     pub fn plan(
         &self,
         source: Result<&Source, &OptionProblem>,
@@ -161,8 +161,8 @@ impl InstallCondition {
         })
     }
 
-    /// Says whether trying again in a while may help. An archive without a usable Slurm has to be replaced by another one, and
-    /// Juju tells when it was.
+    /// Says whether trying again in a while may help. An archive without a usable Slurm has to be replaced by another
+    /// one, and Juju tells when it was.
     pub fn needs_retry(&self) -> bool {
         match self {
             Self::Failed { obstacle, .. } => obstacle.is_worth_another_look(),

@@ -10,8 +10,8 @@
 //! | an option that cannot be used, in one form | [`options`] |
 //! | requests about nodes and their jobs | [`actions`] |
 //!
-//! A charm says who it is in a [`Profile`]. It takes the facts, steps and conditions of these modules into its own enums, so
-//! that its plan stays the one place in which the order of all steps is visible.
+//! A charm says who it is in a [`Profile`]. It takes the facts, steps and conditions of these modules into its own
+//! enums, so that its plan stays the one place in which the order of all steps is visible.
 //!
 //! # What it refuses to do
 //!

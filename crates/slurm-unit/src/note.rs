@@ -1,8 +1,9 @@
-//! Notes: what a charm has to know in a later dispatch, beyond a crash, a refresh and a reboot. One JSON object in a file, with the
-//! version of its form.
+//! Notes: what a charm has to know in a later dispatch, beyond a crash, a refresh and a reboot. One JSON object in a
+//! file, with the version of its form.
 //!
-//! A note that cannot be read is a fact of its own and never reads as "there is none": work that the note is about stops, and
-//! the status says why. A charm reads the notes of the version before it, so that it can be refreshed in the middle of a change.
+//! A note that cannot be read is a fact of its own and never reads as "there is none": work that the note is about
+//! stops, and the status says why. A charm reads the notes of the version before it, so that it can be refreshed in
+//! the middle of a change.
 
 use crate::Error;
 use serde::Serialize;
@@ -19,7 +20,8 @@ pub trait Note: Serialize + DeserializeOwned {
     const PATH: &'static str;
     /// The version of its form.
     const VERSION: u64;
-    /// It is beside Slurm's own files, belongs to Slurm's user, and others may read it. Otherwise the directory is the charm's.
+    /// It is beside Slurm's own files, belongs to Slurm's user, and others may read it. Otherwise the directory is the
+    /// charm's.
     const BESIDE_SLURM: bool = false;
 
     /// Reads a note of an earlier version. None: this charm does not know that version.

@@ -31,8 +31,8 @@ impl fmt::Display for OptionProblem {
     }
 }
 
-/// Returns what Slurm has against a text, in few words. A key that neither Slurm nor our tables know is named with the key
-/// that was probably meant.
+/// Returns what Slurm has against a text, in few words. A key that neither Slurm nor our tables know is named with the
+/// key that was probably meant.
 pub fn objection<'a>(reason: &str, mut unknown: impl Iterator<Item = UnknownKey<'a>>) -> String {
     let reason_lower = reason.to_ascii_lowercase();
     match unknown.find(|unknown| reason_lower.contains(&format!("key: {}", unknown.key))) {

@@ -1,5 +1,5 @@
-//! The retry timer of a unit: while a charm waits for what may come without an event of Juju, a timer of systemd calls it
-//! through `juju-exec`, at first after seconds, later once a minute.
+//! The retry timer of a unit: while a charm waits for what may come without an event of Juju, a timer of systemd calls
+//! it through `juju-exec`, at first after seconds, later once a minute.
 
 use crate::{Error, Hands, View};
 use charm::Wake;

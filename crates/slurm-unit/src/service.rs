@@ -1,4 +1,5 @@
-//! How systemd treats the daemon: its state, our drop-in, and the service that calls the charm when the daemon has failed.
+//! How systemd treats the daemon: its state, our drop-in, and the service that calls the charm when the daemon has
+//! failed.
 
 use crate::{Error, Hands, Profile, View};
 use charm::Wake;
@@ -17,7 +18,8 @@ pub enum Running {
     Up,
 }
 
-/// Judges the state of a unit. A daemon that a signal ended says nothing about its configuration, and systemd starts it again.
+/// Judges the state of a unit. A daemon that a signal ended says nothing about its configuration, and systemd starts
+/// it again.
 pub fn running(unit: &UnitState) -> Running {
     let killed = matches!(unit.result.as_str(), "signal" | "core-dump" | "oom-kill" | "watchdog");
     match (unit.active.as_str(), unit.sub.as_str()) {

@@ -1,4 +1,5 @@
-//! The steps of this dispatch, in order, with their outcomes. A plan looks here before it repeats a step that had no effect.
+//! The steps of this dispatch, in order, with their outcomes. A plan looks here before it repeats a step that had no
+//! effect.
 
 /// What was attempted in this dispatch.
 #[derive(Debug, Clone, PartialEq, Eq)]

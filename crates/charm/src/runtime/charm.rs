@@ -21,9 +21,9 @@ pub type AttemptsOf<C> = Attempts<<C as Charm>::Step, <C as Charm>::Outcome>;
 
 /// A charm.
 ///
-/// `View` and `Hands` are types of the charm's own choice. A look is handed the one, a step the other, so that it is the
-/// compiler who says that a look changes nothing and a step looks at nothing. What a step has to know comes with it, and
-/// what it finds out is its outcome.
+/// `View` and `Hands` are types of the charm's own choice. A look is handed the one, a step the other, so that it is
+/// the compiler who says that a look changes nothing and a step looks at nothing. What a step has to know comes with
+/// it, and what it finds out is its outcome.
 pub trait Charm: Sized {
     /// The private event names that this charm's own timers and services send.
     const EVENTS: &'static [&'static str];
@@ -46,7 +46,8 @@ pub trait Charm: Sized {
     /// Takes what one dispatch has to go on, on the machine that this process runs on.
     fn begin(ctx: Context, tools: &Tools) -> (Self::View, Self::Hands);
 
-    /// Answers one question. Answers of the rounds before are in `known`; questions of one round are looked at side by side.
+    /// Answers one question. Answers of the rounds before are in `known`; questions of one round are looked at side by
+    /// side.
     fn look(view: &Self::View, question: QuestionOf<Self>, known: &Self::Facts) -> Result<FactOf<Self>, Self::Error>;
 
     /// Decides what to do next. Pure, total, deterministic.
@@ -79,7 +80,8 @@ pub trait Charm: Sized {
 /// What to do now, and why this unit is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan<Step, Condition> {
-    /// Applied in order. A step that makes a fact worthless on which a later decision rests is the last one of its plan.
+    /// Applied in order. A step that makes a fact worthless on which a later decision rests is the last one of its
+    /// plan.
     pub steps: Vec<Step>,
     /// The reasons of the status. They count only in a plan without steps.
     pub conditions: Vec<Condition>,
@@ -102,6 +104,7 @@ pub trait Condition {
     /// Says it to the operator.
     fn status(&self) -> Status;
 
-    /// Says whether it may end without an event of Juju. The retry timer calls the charm again while one of these holds.
+    /// Says whether it may end without an event of Juju. The retry timer calls the charm again while one of these
+    /// holds.
     fn needs_retry(&self) -> bool;
 }

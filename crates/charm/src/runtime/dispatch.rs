@@ -43,8 +43,8 @@ pub fn run<C: Charm>() -> ExitCode {
     dispatch_into::<C>(&journal, quiet_output, ctx, &tools, C::begin)
 }
 
-/// Runs one dispatch of a charm with the view and the hands that `begin` gives it. For tests: it leaves alone what belongs to
-/// the process, which are standard output and what happens at a panic.
+/// Runs one dispatch of a charm with the view and the hands that `begin` gives it. For tests: it leaves alone what
+/// belongs to the process, which are standard output and what happens at a panic.
 pub fn dispatch<C: Charm>(
     ctx: Context,
     tools: &Tools,

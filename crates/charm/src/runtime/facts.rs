@@ -37,7 +37,8 @@ pub trait Facts: Default + Sync {
     }
 }
 
-/// Writes the three types that belong to a charm's facts: `Question`, `Fact` (an answer) and `Facts` (the answers so far).
+/// Writes the three types that belong to a charm's facts: `Question`, `Fact` (an answer) and `Facts` (the answers so
+/// far).
 ///
 /// Each line has the name of the accessor, the name of the question and the type of the answer. An accessor returns
 /// `Err(Ask)` while the question is open, so that a plan asks with `?`:

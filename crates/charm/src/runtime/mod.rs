@@ -9,8 +9,8 @@
 //!          └── none ───▶ send what was written for Juju, set or end the retry timer, set the status
 //! ```
 //!
-//! The runtime owns what must not differ between charms: the order, the end, the retry timer, what was attempted in this
-//! dispatch. A charm owns its questions, its steps and its conditions. See [`Charm`].
+//! The runtime owns what must not differ between charms: the order, the end, the retry timer, what was attempted in
+//! this dispatch. A charm owns its questions, its steps and its conditions. See [`Charm`].
 
 mod attempts;
 mod charm;

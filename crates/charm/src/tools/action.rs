@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use std::cell::RefCell;
 
 impl Juju {
-    /// Reads the parameters of the running action into a struct, defaults filled in. What does not fit is refused by name.
+    /// Reads the parameters of the running action into a struct, defaults filled in. What does not fit is refused by
+    /// name.
     pub fn action_get<T: DeserializeOwned>(&self) -> Result<T, ActionFailure> {
         let given: Option<Map<String, Value>> = self.link.ask_once("action-get", &[]).map_err(ActionFailure::broken)?;
         decode(given.unwrap_or_default()).map_err(ActionFailure::Refused)

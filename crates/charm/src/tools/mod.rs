@@ -1,10 +1,11 @@
 //! Hook tools, one typed function each, in files grouped by noun. Every one goes through one function, and the only
 //! place that starts a process is [`process`].
 //!
-//! What Juju shows the same to a hook from its start to its end is asked once and remembered. What Juju would only commit
-//! after the hook (bags, state, ports, grants of secrets) is collected, seen by later reads, and sent by [`Tools::send`], each
-//! only if it differs from what is there. A dispatch that fails sends nothing of it, also under `juju-exec`, where Juju
-//! itself would commit. What acts at once in Juju (status, version, log, reboot) is said at once.
+//! What Juju shows the same to a hook from its start to its end is asked once and remembered. What Juju would only
+//! commit after the hook (bags, state, ports, grants of secrets) is collected, seen by later reads, and sent by
+//! [`Tools::send`], each only if it differs from what is there. A dispatch that fails sends nothing of it, also under
+//! `juju-exec`, where Juju itself would commit. What acts at once in Juju (status, version, log, reboot) is said at
+//! once.
 
 pub mod action;
 pub mod application;
@@ -155,7 +156,8 @@ impl Link {
         decode(tool, &all, &stdout)
     }
 
-    /// Like [`Self::ask`], for what Juju keeps as it was at the start of the hook: the same question starts one process.
+    /// Like [`Self::ask`], for what Juju keeps as it was at the start of the hook: the same question starts one
+    /// process.
     fn ask_once<T: DeserializeOwned>(&self, tool: &str, arguments: &[&str]) -> Result<T, ToolError> {
         let all = as_json(arguments);
         let line = Call { tool, arguments: &all, stdin: None }.command_line();

@@ -86,7 +86,8 @@ impl JujuWriter {
 }
 
 impl Juju {
-    /// Lists the ports that will be open when this dispatch has ended. `icmp`, which this crate cannot open, is left out.
+    /// Lists the ports that will be open when this dispatch has ended. `icmp`, which this crate cannot open, is left
+    /// out.
     pub fn opened_ports(&self) -> Result<BTreeSet<Port>, ToolError> {
         let mut open = self.open_now()?;
         for (port, wanted) in &self.link.session().ports {

@@ -14,13 +14,14 @@ const JUJUS_OWN: [&str; 3] = ["egress-subnets", "ingress-address", "private-addr
 pub struct Remote {
     /// None while Juju does not know the application.
     pub app: Option<AppName>,
-    /// This unit's agent names no unit at the other end, and the controller does: no hook may come when something changes
-    /// there. Seen on Juju 4.0.13 for a relation that was made again.
+    /// This unit's agent names no unit at the other end, and the controller does: no hook may come when something
+    /// changes there. Seen on Juju 4.0.13 for a relation that was made again.
     pub stale: bool,
 }
 
 impl Juju {
-    /// Lists the relations of an endpoint, the oldest first, without the relation that this hook ends: Juju may list it or not.
+    /// Lists the relations of an endpoint, the oldest first, without the relation that this hook ends: Juju may list
+    /// it or not.
     pub fn relations(&self, ctx: &Context, endpoint: &str) -> Result<Vec<RelationId>, ToolError> {
         let endpoint: EndpointName = parsed("relation-ids", endpoint)?;
         let mut relations = self.relation_ids(&endpoint)?;
@@ -63,8 +64,8 @@ impl Juju {
         text.filter(|text| !text.is_empty()).map(|text| parsed("relation-list", &text)).transpose()
     }
 
-    /// Reads the bag of an application: the remote one, or the own one where Juju allows that (the leader, and any unit of a
-    /// peer relation). What this dispatch is going to write to the own bag is in it.
+    /// Reads the bag of an application: the remote one, or the own one where Juju allows that (the leader, and any
+    /// unit of a peer relation). What this dispatch is going to write to the own bag is in it.
     ///
     /// Juju may print an unset bag as `null` and an empty one as `{}`; both are an empty map here.
     pub fn relation_get_app(&self, relation: &RelationId, app: &AppName) -> Result<Databag, ToolError> {
@@ -111,9 +112,10 @@ impl Juju {
 
     /// Reads what the remote application published, also where the agent is deaf to the relation.
     ///
-    /// An agent keeps what it once read of an application's bag until a hook tells of a change, and after `remove-relation` and `integrate`
-    /// that hook may never come. Bags of units that it does not take for members are read anew each time. So where the application's
-    /// bag is empty, the units that exist are looked at: [`JujuWriter::relation_set_app_mirrored`] leaves a copy with the leader.
+    /// An agent keeps what it once read of an application's bag until a hook tells of a change, and after
+    /// `remove-relation` and `integrate` that hook may never come. Bags of units that it does not take for members are
+    /// read anew each time. So where the application's bag is empty, the units that exist are looked at:
+    /// [`JujuWriter::relation_set_app_mirrored`] leaves a copy with the leader.
     pub fn relation_get_remote(&self, relation: &RelationId, app: &AppName) -> Result<Databag, ToolError> {
         let bag = self.relation_get_app(relation, app)?;
         if !bag.is_empty() {
@@ -137,8 +139,8 @@ impl Juju {
 }
 
 impl JujuWriter {
-    /// Has keys written to the own application's bag, which only the leader may, and a copy of that whole bag to the own unit's: see
-    /// [`Juju::relation_get_remote`].
+    /// Has keys written to the own application's bag, which only the leader may, and a copy of that whole bag to the
+    /// own unit's: see [`Juju::relation_get_remote`].
     pub fn relation_set_app_mirrored(&self, relation: &RelationId, values: &Databag) {
         self.relation_set_app(relation, values);
         self.link.session().mirrored.insert(relation.clone());

@@ -121,8 +121,8 @@ impl Juju {
 }
 
 impl JujuWriter {
-    /// Makes a secret of the application at once, because Juju gives it its id; only the leader may. Grant it in a later hook: Juju 4.0.13 loses a grant
-    /// that is committed together with its secret.
+    /// Makes a secret of the application at once, because Juju gives it its id; only the leader may. Grant it in a
+    /// later hook: Juju 4.0.13 loses a grant that is committed together with its secret.
     pub fn secret_add(&self, label: &str, description: &str, content: &SecretContent) -> Result<SecretId, ToolError> {
         let files = PrivateFiles::of(content, "secret-add")?;
         let mut arguments = vec!["--owner", "application", "--label", label, "--description", description];
@@ -143,7 +143,8 @@ impl JujuWriter {
         self.link.tell("secret-set", &arguments)
     }
 
-    /// Lets the other end of a relation read a secret for as long as the relation lives, from the end of this dispatch on.
+    /// Lets the other end of a relation read a secret for as long as the relation lives, from the end of this dispatch
+    /// on.
     pub fn secret_grant(&self, secret: &SecretId, relation: &RelationId, grantee: Grantee) {
         self.link.session().secrets.push(SecretWrite::Grant(secret.clone(), relation.clone(), grantee));
     }

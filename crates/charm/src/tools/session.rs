@@ -1,4 +1,5 @@
-//! What one dispatch has read and what it is going to write: the memory behind [`Tools`](super::Tools), and the sending at the end.
+//! What one dispatch has read and what it is going to write: the memory behind [`Tools`](super::Tools), and the
+//! sending at the end.
 
 use super::port::Port;
 use super::secret::SecretContent;
@@ -65,8 +66,8 @@ impl Session {
 impl JujuWriter {
     /// Sends what was collected, as far as it differs from what is there: secrets, bags, ports.
     ///
-    /// A write that Juju denies because the relation has ended or the leadership has moved is dropped with a warning: whoever
-    /// may write next will see that it is missing.
+    /// A write that Juju denies because the relation has ended or the leadership has moved is dropped with a warning:
+    /// whoever may write next will see that it is missing.
     pub fn send(&self) -> Result<(), ToolError> {
         self.send_secrets()?;
         self.send_bags()?;

@@ -15,8 +15,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Jobs by number, each with what slurmctld says about it. None: only the node itself knows the job.
 pub type Jobs = BTreeMap<u64, Option<JobRecord>>;
 
-/// Lists the jobs that have something on one of the nodes, those that are just ending included. `here` is the node of this machine,
-/// if it is one of them: its own processes are asked as well.
+/// Lists the jobs that have something on one of the nodes, those that are just ending included. `here` is the node of
+/// this machine, if it is one of them: its own processes are asked as well.
 pub fn jobs_on(host: &Host, nodes: &HostList, here: Option<&NodeName>) -> Result<Jobs, ActionFailure> {
     let queue =
         scontrol::jobs(host).map_err(|error| refused(&format!("could not list the jobs on {nodes}"), &error))?;
@@ -49,7 +49,8 @@ pub fn destroy_jobs(
         (true, _) => "no jobs",
         (false, true) => "dry run",
         (false, false) => {
-            // A job that slurmctld does not have there is not its to cancel: the number may stand for another job elsewhere.
+            // A job that slurmctld does not have there is not its to cancel: the number may stand for another job
+            // elsewhere.
             scontrol::cancel_jobs(writer, jobs.values().flatten())
                 .map_err(|error| refused(&format!("could not cancel jobs {}", names(&jobs)), &error))?;
             await_no_jobs((host, juju), nodes, here, Some(&jobs))?;
@@ -64,7 +65,8 @@ pub fn destroy_jobs(
     Ok(if dry_run { results.with("dry-run", "true") } else { results.with("destroyed", jobs.len().to_string()) })
 }
 
-/// Waits until no job is on the nodes, and shows which still are. With `only` it waits for these jobs, and not for ever.
+/// Waits until no job is on the nodes, and shows which still are. With `only` it waits for these jobs, and not for
+/// ever.
 pub fn await_no_jobs(
     (host, juju): (&Host, &JujuWriter),
     nodes: &HostList,

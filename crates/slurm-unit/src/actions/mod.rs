@@ -1,5 +1,5 @@
-//! What actions of several charms have in common: how a request is read, how a refusal is worded, and the requests about
-//! nodes and their jobs.
+//! What actions of several charms have in common: how a request is read, how a refusal is worded, and the requests
+//! about nodes and their jobs.
 
 mod jobs;
 
