@@ -73,6 +73,25 @@ def test_memory_is_changed_although_slurm_cannot_do_it_in_place(cluster):
     cluster.await_message(FIRST, "^active: idle, partition compute$")
 
 
+def test_a_timer_is_set_although_the_call_of_the_last_one_still_waits_for_jujus_lock(cluster):
+    job = cluster.start_job("compute-0")
+    detected = cluster.node("compute-0")["real_memory"]
+    asked(cluster, f"RealMemory={detected - 300}")
+    call, timer = "compute-0-look-again.service", "compute-0-look-again.timer"
+    # Whoever runs this holds the lock, so the call waits for as long as this lasts. The hook then finds that it needs a timer.
+    script = f"""systemctl start --no-block {call}; sleep 1; systemctl stop {timer}
+        echo call: $(systemctl is-active {call}), timer: $(systemctl is-active {timer})
+        JUJU_DISPATCH_PATH=hooks/update-status ./dispatch || exit
+        echo call: $(systemctl is-active {call}), timer: $(systemctl is-active {timer})"""
+    said = cluster.juju.exec(script, unit=FIRST, wait=120).stdout
+    before, after = [line for line in said.splitlines() if line.startswith("call: ")]
+    assert before.startswith("call: activ") and before.endswith("timer: inactive"), said
+    assert after.startswith("call: activ") and after.endswith("timer: active"), said
+    cluster.assert_unharmed(job)
+    cluster.cancel(job)
+    await_value(cluster, "real_memory", detected - 300)
+
+
 @pytest.mark.slow
 def test_several_keys_at_once_in_any_letter_case(cluster):
     detected = cluster.node("compute-0")["real_memory"]

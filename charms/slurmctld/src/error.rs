@@ -5,6 +5,7 @@ use slurm_ops::CommandError;
 use slurm_ops::files::FileError;
 use slurm_ops::hostname::HostNameError;
 use slurm_ops::keys::KeyError;
+use slurm_ops::store::StoreError;
 use slurm_ops::systemd::DropInError;
 
 /// A failure of Juju or of the machine. The hook fails with it, and Juju runs it again.
@@ -16,6 +17,8 @@ pub enum Error {
     Command(#[from] CommandError),
     #[error(transparent)]
     File(#[from] FileError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     #[error(transparent)]
     Key(#[from] KeyError),
     #[error(transparent)]

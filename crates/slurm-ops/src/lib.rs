@@ -35,7 +35,7 @@
 //! | nodes, partitions, jobs, reservations, reconfigure | [`scontrol`] |
 //! | start options and detection of a compute node | [`slurmd`], [`hardware`], [`version`] |
 //! | keys of `auth/slurm` and `auth/jwt` | [`keys`] |
-//! | a shared state directory: is it there, is it ours, who serves | [`mounts`], [`sentinel`], [`heartbeat`] |
+//! | a shared state directory: is it there, is it ours, who serves | [`mounts`], [`store`], [`sentinel`], [`heartbeat`] |
 //!
 //! # What it refuses to do
 //!
@@ -62,6 +62,7 @@ pub mod scontrol;
 pub mod sentinel;
 pub mod slurmd;
 pub mod source;
+pub mod store;
 pub mod systemd;
 pub mod timer;
 pub mod version;

@@ -2,11 +2,10 @@
 //! disk is full, and what it has in memory is nowhere else.
 
 use crate::machine::Host;
-use crate::mounts;
+use crate::{mounts, store};
 use nix::sys::statvfs::statvfs;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 /// State grows between two looks.
 const RESERVE: u64 = 64 * 1024;
@@ -14,7 +13,6 @@ const RESERVE: u64 = 64 * 1024;
 const RESERVE_ELSEWHERE: u64 = 1024 * 1024;
 /// A few files are written at the same time.
 const LEAST_FILES: u64 = 16;
-const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Tells whether the files in `directory` could be written anew. What cannot be found out is no shortage.
 pub fn is_enough(host: &Host, directory: impl AsRef<Path>) -> bool {
@@ -39,9 +37,8 @@ fn is_enough_here(directory: &Path) -> Option<bool> {
 
 /// A file system that does not answer must not hold whoever asks.
 fn is_enough_elsewhere(host: &Host, directory: &Path) -> Option<bool> {
-    let path = host.path(directory).to_string_lossy().into_owned();
-    let arguments = ["--file-system", "--format=%a %S %d %c", &path];
-    let output = host.command("stat").deadline(DEADLINE).args(arguments).output().ok()?;
+    let arguments = ["--file-system", "--format=%a %S %d %c", &store::text(host, directory)];
+    let output = store::child(host, "stat").args(arguments).output().ok()?;
     let numbers: Vec<u64> = output.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [blocks, size, free_files, files] = numbers.as_slice() else { return None };
     Some(blocks.saturating_mul(*size) >= RESERVE_ELSEWHERE && (*files == 0 || *free_files >= LEAST_FILES))

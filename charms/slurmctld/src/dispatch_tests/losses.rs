@@ -167,6 +167,19 @@ fn a_deaf_agent_does_not_keep_a_later_change_from_being_seen() {
     assert!(!timer());
 }
 
+/// The directory is there for whoever looks without a child, and the child has no answer.
+#[test]
+fn a_store_of_another_machine_that_does_not_answer_is_told_and_never_touched() {
+    let (cluster, ..) = Cluster::at_rest();
+    let table = "1 0 0:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n\
+                 2 1 0:2 / /var/lib/slurm/checkpoint rw,relatime shared:2 - nfs4 10.0.0.9:/srv rw,hard\n";
+    cluster.machine.write("/proc/self/mountinfo", table);
+    cluster.machine.lose_program("find");
+    cluster.hook(&Hook::named("update-status"));
+    let expected = "blocked: /var/lib/slurm/checkpoint/state cannot be read: could not start `find ";
+    assert!(cluster.status().starts_with(expected), "{}", cluster.status());
+}
+
 #[test]
 fn a_state_directory_that_is_gone_is_never_made_anew() {
     let (cluster, ..) = Cluster::at_rest();

@@ -10,7 +10,9 @@ use slurm_conf::{HostName, SlurmConf};
 use slurm_ops::mounts::Mount;
 use slurm_ops::packages::Inventory;
 use slurm_ops::systemd::UnitState;
-use slurm_ops::{clock, files, hostname, journal, keys, mounts, needrestart, packages, scontrol, sentinel, systemd};
+use slurm_ops::{
+    clock, files, hostname, journal, keys, mounts, needrestart, packages, scontrol, sentinel, store, systemd,
+};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -50,7 +52,8 @@ pub(super) fn observe(
     memory.daemon = Some((unit.clone(), daemon.clone()));
     let read_by_systemd = |text: Option<String>| text.filter(|_| !unit.needs_daemon_reload);
     let Inventory { version, unfit, held } = packages::inventory(&machine.host(), &names::PACKAGES)?;
-    let (store, state) = state_directory(machine)?;
+    let (store, state, saved) = state_directory(machine)?;
+    let accepted_at = files::modified(&machine.host(), format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?;
     let refusals = refusals(machine)?;
     let taken_back = refusals.taken_back.clone().filter(|(at, _)| clock::now() < at + TOLD).map(|(_, why)| why);
     let here =
@@ -82,7 +85,7 @@ pub(super) fn observe(
         unresolved: files::exists(&machine.host(), names::BY_HAND),
         daemon,
         unsaved,
-        partitions_saved: partitions_saved(machine),
+        partitions_saved: saved.zip(accepted_at).is_some_and(|(saved, accepted)| saved >= accepted),
         stranger,
         taken_back,
         suffix: suffix(memory)?,
@@ -120,42 +123,34 @@ fn refusals(machine: &slurm_ops::Machine) -> Result<Refusals, Error> {
     Ok(serde_json::from_str(&text).unwrap_or_default())
 }
 
-/// Looks at the store and into the state directory. A file system of the network may never answer, so there only a child looks.
-fn state_directory(machine: &slurm_ops::Machine) -> Result<(Store, StateDirectory), Error> {
-    let note = format!("{}/{}", names::STATE_DIRECTORY, sentinel::FILE);
-    let mut mount = mounts::mount_at(&machine.host(), names::CHECKPOINT_DIRECTORY)?;
-    if mount == Mount::Nothing {
-        let state = match files::read_text(&machine.host(), &note)? {
-            Some(note) => StateDirectory::Of(note.trim().to_owned()),
-            None => contents(machine),
-        };
-        return Ok((Store::Local, state));
-    }
-    // Reading also makes autofs mount what is behind its trigger.
-    let read = mounts::read(&machine.host(), &note);
+/// Looks at the store and into the state directory. Also tells when the partitions in it were last saved.
+fn state_directory(machine: &slurm_ops::Machine) -> Result<(Store, StateDirectory, Option<Duration>), Error> {
+    let host = machine.host();
+    let mut mount = mounts::mount_at(&host, names::CHECKPOINT_DIRECTORY)?;
+    // Looking also makes autofs mount what is behind its trigger.
+    let entries = store::list(&host, names::STATE_DIRECTORY);
     if mount == Mount::Trigger {
-        mount = mounts::mount_at(&machine.host(), names::CHECKPOINT_DIRECTORY)?;
+        mount = mounts::mount_at(&host, names::CHECKPOINT_DIRECTORY)?;
     }
-    let store = match mount {
+    let place = match mount {
         Mount::Mounted { read_only, .. } => Store::Mounted { read_only },
         Mount::Nothing | Mount::Trigger => Store::Local,
     };
-    let state = match read {
+    let entries = match entries {
+        Ok(Some(entries)) => entries,
+        Ok(None) => return Ok((place, StateDirectory::Absent, None)),
+        Err(error) => return Ok((place, StateDirectory::Unreadable(charm::log::chain(&error)), None)),
+    };
+    let saved = entries.iter().find(|entry| names::PARTITION_STATE.rsplit('/').next() == Some(&entry.name));
+    let saved = saved.map(|entry| entry.modified);
+    let state = match store::read(&host, format!("{}/{}", names::STATE_DIRECTORY, sentinel::FILE)) {
         Ok(Some(note)) => StateDirectory::Of(String::from_utf8_lossy(&note).trim().to_owned()),
-        Ok(None) => contents(machine),
+        // Without a note it matters whether there is anything to lose.
+        Ok(None) if entries.iter().all(|entry| entry.name.contains(sentinel::DRAFT)) => StateDirectory::Empty,
+        Ok(None) => StateDirectory::Unmarked,
         Err(error) => StateDirectory::Unreadable(charm::log::chain(&error)),
     };
-    Ok((store, state))
-}
-
-/// Without a note it matters whether there is anything to lose.
-fn contents(machine: &slurm_ops::Machine) -> StateDirectory {
-    match files::list(&machine.host(), names::STATE_DIRECTORY) {
-        Ok(Some(names)) if names.iter().all(|name| name.contains(sentinel::DRAFT)) => StateDirectory::Empty,
-        Ok(Some(_)) => StateDirectory::Unmarked,
-        Ok(None) => StateDirectory::Absent,
-        Err(error) => StateDirectory::Unreadable(charm::log::chain(&error)),
-    }
+    Ok((place, state, saved))
 }
 
 /// Says whether a configuration names this machine, and no other, as a controller.
@@ -191,14 +186,6 @@ fn daemon(machine: &slurm_ops::Machine, unit: &UnitState, host: &HostName) -> Da
         }
         _ if unit.is_starting() => Daemon::Silent { reason: None },
         _ => Daemon::Stopped,
-    }
-}
-
-fn partitions_saved(machine: &slurm_ops::Machine) -> bool {
-    let modified = |path: &str| files::modified(&machine.host(), path).ok().flatten();
-    match (modified(names::PARTITION_STATE), modified(&format!("{}{}", names::SLURM_CONF, names::ACCEPTED))) {
-        (Some(saved), Some(accepted)) => saved >= accepted,
-        _ => false,
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::{MaybeNumber, Refusal, ScontrolError, ask, change, scontrol};
 use crate::machine::{Host, HostWriter};
+use crate::store;
 use serde::Deserialize;
 use slurm_conf::PartitionName;
 use slurm_conf::overrides::PartitionSettings;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// What slurmctld knows about a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,7 +163,8 @@ pub fn save_partitions(
     known: &PartitionSettings,
     state_file: impl AsRef<Path>,
 ) -> Result<bool, ScontrolError> {
-    let saved_at = || -> Option<SystemTime> { writer.path(&state_file).metadata().ok()?.modified().ok() };
+    // A store that does not answer shows no save.
+    let saved_at = || store::modified(writer.host(), &state_file).ok();
     let Some(value) = known.get(name, SAVED_THROUGH) else {
         let command = format!("scontrol show partition {name}");
         return Err(ScontrolError::Refused { command, reason: "Invalid partition name specified".to_owned() });
@@ -170,7 +172,7 @@ pub fn save_partitions(
     let before = saved_at();
     update(writer, name, &format!("{SAVED_THROUGH}={value}"))?;
     let end = Instant::now() + SAVE_PATIENCE;
-    while saved_at() == before {
+    while !matches!((before, saved_at()), (Some(before), Some(now)) if now != before) {
         if Instant::now() >= end {
             return Ok(false);
         }

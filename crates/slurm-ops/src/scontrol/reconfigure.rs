@@ -6,7 +6,7 @@ use crate::clock;
 use crate::files::{self, Access, FileError};
 use crate::journal::{self, Verdict, complaint};
 use crate::machine::{Host, HostWriter};
-use crate::{mounts, room};
+use crate::{room, store};
 use slurm_conf::overrides::NodeSettings;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ pub enum Candidate {
 /// Tells why slurmctld must not be told to reconfigure now, if so. Without a state directory that it can write it would die; without room
 /// there its successor would begin with the state of long ago, and forget or repeat every job of since.
 pub fn can_reconfigure(host: &Host, state_directory: impl AsRef<Path>) -> Result<(), String> {
-    match mounts::is_writable(host, state_directory.as_ref(), SLURM_USER) {
+    match store::is_writable(host, state_directory.as_ref(), SLURM_USER) {
         Ok(true) if !room::is_enough(host, &state_directory) => {
             Err(format!("{} is full", state_directory.as_ref().display()))
         }
