@@ -100,9 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_yet_is_no_error_and_nonsense_is_one() {
+    fn nothing_yet_is_no_error() {
         assert_eq!(PeerUnit::decode(&Databag::new()), Ok(None));
         assert_eq!(PeerApp::decode(&bag("cluster_name", "\"\"")), Ok(None));
+    }
+
+    #[test]
+    fn nonsense_is_an_error() {
         for value in ["\"a b\"", "a/b", "[\"c1\"]", "\"unbalanced"] {
             let error = PeerUnit::decode(&bag("hostname", value)).unwrap_err();
             assert!(error.to_string().starts_with("databag key `hostname`"), "{error}");

@@ -60,7 +60,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_bag_makes_a_reader_panic_and_what_is_accepted_comes_back(bag in bag()) {
+    fn what_a_reader_accepts_comes_back(bag in bag()) {
         check!(ControllerData, &bag);
         check!(ComputeData, &bag);
         check!(PeerApp, &bag);

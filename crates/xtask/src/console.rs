@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_times_keep_a_decimal_and_long_ones_do_not() {
+    fn only_short_times_keep_a_decimal() {
         assert_eq!(seconds(Duration::from_millis(4_240)), "4.2 s");
         assert_eq!(seconds(Duration::from_millis(75_400)), "75 s");
     }

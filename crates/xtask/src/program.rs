@@ -218,9 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_beside_us_is_heard_at_its_end_and_gone_when_dropped() {
+    fn what_runs_beside_us_is_heard_at_its_end() {
         let finished = Background::start(Command::new("echo").arg("one two")).unwrap().finish().unwrap();
         assert_eq!((finished.status.success(), finished.stdout.as_str()), (true, "one two\n"));
+    }
+
+    #[test]
+    fn what_runs_beside_us_is_gone_when_dropped() {
         let hanging = Background::start(Command::new("sleep").arg("60")).unwrap();
         let process = format!("/proc/{}", hanging.child.id());
         drop(hanging);

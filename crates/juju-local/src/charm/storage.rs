@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_only_one_is_at_its_location_and_one_of_several_below() {
+    fn the_place_depends_on_how_many_there_may_be() {
         for (range, least, most, location) in [
             (None, 1, Some(1), "/srv/data/"),
             (Some(json!(1)), 1, Some(1), "/srv/data/"),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charm_may_ask_for_a_number_and_nothing_else() {
+    fn a_charm_may_ask_for_a_number_only() {
         let add = |text: &str| parse_additions(&[text.to_owned()]);
         assert_eq!(add("data").unwrap()["data"], 1);
         assert_eq!(add("data=2").unwrap()["data"], 2);

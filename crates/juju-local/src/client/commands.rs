@@ -230,12 +230,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_command_and_in_order() {
+    fn a_name_is_one_command() {
         let mut seen = std::collections::BTreeSet::new();
         for name in COMMANDS.iter().flat_map(|command| command.names) {
             assert!(seen.insert(*name), "{name} is there twice");
             assert!(missing_for(name).is_none(), "{name} is there and said to be missing");
         }
+    }
+
+    #[test]
+    fn commands_are_in_order() {
         let first: Vec<&str> = COMMANDS.iter().map(|command| command.names[0]).collect();
         assert!(first.is_sorted(), "{first:?}");
     }

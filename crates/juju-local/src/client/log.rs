@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_know_entities_modules_and_levels() {
+    fn lines_are_chosen_by_entity() {
         passes(&[], true);
         passes(&["-i", "my-app/0"], true);
         passes(&["--include", "my-app"], true);
@@ -268,15 +268,23 @@ mod tests {
         passes(&["--include", "machine-0"], false);
         passes(&["-i", "3", "-i", "my-app/0"], true);
         passes(&["-x", "my-app"], false);
+    }
+
+    #[test]
+    fn lines_are_chosen_by_module() {
         passes(&["--include-module", "unit"], true);
         passes(&["--include-module", "uni"], false);
         passes(&["--exclude-module", "unit.my-app/0"], false);
+    }
+
+    #[test]
+    fn lines_are_chosen_by_level() {
         passes(&["-l", "warning"], true);
         passes(&["--level", "ERROR"], false);
     }
 
     #[test]
-    fn a_limit_ends_it_and_a_terminal_is_followed() {
+    fn flags_say_how_much_is_shown() {
         let extent = |words: &[&str], terminal: bool| extent(&parsed(words), terminal).ok().unwrap();
         assert_eq!(extent(&[], false), Extent { last: Some(10), follow: false });
         assert_eq!(extent(&[], true), Extent { last: Some(10), follow: true });

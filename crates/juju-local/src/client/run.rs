@@ -328,10 +328,18 @@ mod tests {
     }
 
     #[test]
-    fn words_are_typed_as_yaml_and_nested_by_dots() {
-        let parameters = given(&[], &["size=5", "deep.inner=x", "flag=true", "text=", "list=[1,2]"]).ok().unwrap();
-        let expected = json!({"size": 5, "deep": {"inner": "x"}, "flag": true, "text": null, "list": [1, 2]});
-        assert_eq!(parameters, expected);
+    fn words_are_typed_as_yaml() {
+        let parameters = given(&[], &["size=5", "flag=true", "text=", "list=[1,2]"]).ok().unwrap();
+        assert_eq!(parameters, json!({"size": 5, "flag": true, "text": null, "list": [1, 2]}));
+    }
+
+    #[test]
+    fn dots_nest() {
+        assert_eq!(given(&[], &["deep.inner=x"]).ok().unwrap(), json!({"deep": {"inner": "x"}}));
+    }
+
+    #[test]
+    fn words_may_be_taken_as_text() {
         assert_eq!(given(&["--string-args"], &["size=5"]).ok().unwrap(), json!({"size": "5"}));
     }
 

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn content_comes_from_words_and_files() {
+    fn content_is_gathered_from_all_sources() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
         std::fs::write(path("map.yaml"), "token: two\nsecond#base64: YQ==\n").unwrap();

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_another_boot_of_the_host_powers_machines_on_and_only_those_that_were() {
+    fn another_boot_of_the_host_powers_those_on_that_were_on() {
         let mut model = Model::new("m", "00000000-0000-4000-8000-000000000001", "c", "24.11");
         model.machines.insert("0".to_owned(), Machine::new("0"));
         model.machines.insert("1".to_owned(), Machine::new("1"));

@@ -201,13 +201,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_unified_hierarchy_is_found_on_hybrid_and_pure_hosts() {
+    fn the_unified_hierarchy_is_found_beside_v1() {
         let hybrid = "31 30 0:27 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
                       32 31 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
                       33 31 0:29 / /sys/fs/cgroup/unified rw shared:1 - cgroup2 cgroup2 rw\n";
         assert_eq!(find_hierarchy(hybrid), Some(PathBuf::from("/sys/fs/cgroup/unified")));
+    }
+
+    #[test]
+    fn the_unified_hierarchy_is_found_alone() {
         let pure = "31 30 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
         assert_eq!(find_hierarchy(pure), Some(PathBuf::from("/sys/fs/cgroup")));
+    }
+
+    #[test]
+    fn a_host_without_a_unified_hierarchy_has_none() {
         assert_eq!(find_hierarchy("31 30 0:27 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"), None);
     }
 }

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_of_machines_go_and_others_stay() {
+    fn only_directories_of_machines_go() {
         let state = tempfile::tempdir().unwrap();
         let machine = state.path().join("models/demo/machines/0");
         let other = state.path().join("models/demo/agents");

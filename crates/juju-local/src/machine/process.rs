@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_alive_and_another_start_time_is_not() {
+    fn a_process_is_known_by_its_start_time() {
         let this = Process::of(i32::try_from(std::process::id()).unwrap()).unwrap();
         assert!(this.is_alive());
         assert!(!Process { started: this.started + 1, ..this }.is_alive());

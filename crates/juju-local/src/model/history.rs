@@ -86,12 +86,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_change_is_noted_and_the_oldest_goes() {
+    fn only_a_change_is_noted() {
         let mut entries = Vec::new();
         note(&mut entries, PastKind::Workload, StatusInfo::new(Status::Active, "ready"));
         note(&mut entries, PastKind::UnitAgent, StatusInfo::new(Status::Idle, ""));
         note(&mut entries, PastKind::Workload, StatusInfo::new(Status::Active, "ready"));
         assert_eq!(entries.len(), 2);
+    }
+
+    #[test]
+    fn the_oldest_goes() {
+        let mut entries = Vec::new();
+        note(&mut entries, PastKind::Workload, StatusInfo::new(Status::Active, "ready"));
         for number in 0..MOST {
             note(&mut entries, PastKind::Workload, StatusInfo::new(Status::Active, number.to_string()));
         }

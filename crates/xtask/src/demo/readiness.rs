@@ -81,9 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn missing_units_and_applications_are_awaited() {
+    fn missing_units_are_awaited() {
         let ready = status(unit("active", "", "idle"), unit("active", "", "idle"));
         assert_eq!(awaited(&ready, &[("compute", 3)]), ["compute (2 of 3 units)"]);
+    }
+
+    #[test]
+    fn a_missing_application_is_awaited() {
         assert_eq!(awaited(&json!({}), &[("slurmctld", 1)]), ["slurmctld (0 of 1 units)"]);
     }
 

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_and_content_survive() {
+    fn a_file_comes_out_as_it_went_in() {
         let mut archive = zip::ZipArchive::new(Cursor::new(zip(entries()).unwrap())).unwrap();
         let names: Vec<_> = archive.file_names().map(str::to_owned).collect();
         assert_eq!(names.len(), 3);

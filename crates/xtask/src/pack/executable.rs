@@ -49,8 +49,12 @@ mod tests {
     }
 
     #[test]
-    fn a_script_and_a_cut_off_file_are_refused() {
+    fn a_script_is_refused() {
         assert!(check_static(b"#!/bin/sh\n").is_err());
+    }
+
+    #[test]
+    fn a_cut_off_file_is_refused() {
         let whole = std::fs::read("/proc/self/exe").unwrap();
         assert!(check_static(&whole[..64]).unwrap_err().to_string().contains("out of range"));
     }

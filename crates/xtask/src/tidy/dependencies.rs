@@ -103,9 +103,17 @@ mod tests {
     }
 
     #[test]
-    fn unknown_crates_asynchronous_charms_and_stray_binaries_are_found() {
+    fn an_unknown_crate_is_found() {
         assert_eq!(check(&[package("novel", &[])]), ["crate novel is not on the map: give it a rule"]);
+    }
+
+    #[test]
+    fn an_asynchronous_charm_is_found() {
         assert_eq!(check(&[package("charm", &[("tokio", None)])]), ["charm is sequential and may not use tokio"]);
+    }
+
+    #[test]
+    fn a_stray_binary_is_found() {
         let mut twin = package("slurmd-charm", &[]);
         twin["targets"][0]["name"] = "dispatch".into();
         assert_eq!(check(&[twin]), ["slurmd-charm builds a binary called dispatch"]);

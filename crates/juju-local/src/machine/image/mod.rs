@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_builder_left_is_removed_and_images_stay() {
+    fn only_what_a_killed_builder_left_is_removed() {
         let cache = tempfile::tempdir().unwrap();
         fs::create_dir_all(cache.path().join(".building-abc/rootfs/etc")).unwrap();
         fs::create_dir_all(cache.path().join("image-x")).unwrap();
