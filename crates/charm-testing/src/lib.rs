@@ -36,8 +36,12 @@ mod metadata;
 mod model;
 #[cfg(test)]
 mod model_tests;
+mod slurm;
+#[cfg(test)]
+mod slurm_tests;
 
 pub use hook::Hook;
 pub use knife::Knife;
-pub use machine::{FakeJob, FakeMachine};
+pub use machine::FakeMachine;
 pub use model::{Dispatched, Impossible, Model};
+pub use slurm::{FakeJob, FakeSlurm};

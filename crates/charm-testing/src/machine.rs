@@ -2,15 +2,13 @@
 //!
 //! Which program does what is in the files below; here is only who gets called.
 
-mod jobs;
 mod packages;
-mod slurm;
 mod systemd;
 
 use crate::knife::Knife;
+use crate::slurm::{FakeJob, FakeSlurm};
 use charm::UnitName;
 use packages::Archive;
-use slurm::Slurm;
 use slurm_ops::Machine;
 use slurm_ops::command::{CommandRunner, Ended};
 use std::collections::BTreeMap;
@@ -26,13 +24,12 @@ pub struct FakeMachine {
     programs: Arc<Programs>,
 }
 
-pub use jobs::FakeJob;
-
 #[derive(Debug)]
 struct Programs {
     root: TempDir,
     state: Mutex<State>,
     knife: Mutex<Knife>,
+    slurm: Mutex<FakeSlurm>,
 }
 
 #[derive(Debug, Default)]
@@ -40,7 +37,6 @@ struct State {
     calls: Vec<String>,
     units: BTreeMap<String, Unit>,
     next_pid: u32,
-    slurm: Slurm,
     archive: Archive,
     /// Programs that are there no more.
     lost: Vec<String>,
@@ -55,7 +51,14 @@ impl FakeMachine {
     pub fn of(unit: &UnitName) -> Self {
         // Every file is written out to its disk, which in memory takes no time.
         let root = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).expect("a test needs a directory");
-        let fake = Self { programs: Arc::new(Programs { root, state: Mutex::default(), knife: Mutex::default() }) };
+        let fake = Self {
+            programs: Arc::new(Programs {
+                root,
+                state: Mutex::default(),
+                knife: Mutex::default(),
+                slurm: Mutex::new(FakeSlurm::played()),
+            }),
+        };
         let (user, group) = (nix::unistd::Uid::effective(), nix::unistd::Gid::effective());
         // Whoever runs the test owns all there is, so every owner has its numbers.
         fake.write("/etc/passwd", &format!("root:x:{user}:{group}::/:/bin/sh\nslurm:x:{user}:{group}::/:/bin/false\n"));
@@ -75,9 +78,23 @@ impl FakeMachine {
         self
     }
 
+    /// Makes the machine part of a cluster, in which some machine has to run slurmctld. A machine that is part of none has a Slurm of its own,
+    /// whose controller the test plays.
+    #[must_use]
+    pub fn in_cluster(self, slurm: &FakeSlurm) -> Self {
+        *self.programs.slurm.lock().unwrap_or_else(PoisonError::into_inner) = slurm.clone();
+        self
+    }
+
     /// Returns the machine as a charm sees it.
     pub fn machine(&self) -> Machine {
         Machine::at(self.programs.root.path()).with_runner(Arc::clone(&self.programs) as Arc<dyn CommandRunner>)
+    }
+
+    /// Runs a program of the machine, as an administrator would. None: there is no such program.
+    pub fn run(&self, program: &str, words: &[&str]) -> Option<Ended> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        CommandRunner::run(&*self.programs, program, &words)
     }
 
     /// Writes a file of the machine, parents included.
@@ -98,17 +115,44 @@ impl FakeMachine {
         std::mem::take(&mut self.programs.state().calls)
     }
 
-    /// Tells whether a service runs.
+    /// Tells whether a service runs. One that is still being started does not.
     pub fn is_running(&self, service: &str) -> bool {
-        self.programs.state().units.get(service).is_some_and(|unit| unit.pid.is_some())
+        let mut state = self.programs.state();
+        self.programs.find_dead(&mut state);
+        self.programs.is_up(&state, service)
     }
 
     /// Ends a service the hard way, as a crash would.
     pub fn crash(&self, service: &str) {
-        if let Some(unit) = self.programs.state().units.get_mut(service) {
-            unit.pid = None;
-            unit.failed = true;
-        }
+        self.programs.crash(&mut self.programs.state(), service);
+    }
+
+    /// Has systemd start a service that failed once more, as it does by itself some seconds later if it was told so.
+    pub fn revive(&self, service: &str) {
+        self.programs.start(&mut self.programs.state(), service, false);
+    }
+
+    /// Takes the power away and gives it back: every daemon is gone without a word, what was in memory as well, and what is enabled starts.
+    pub fn reboot(&self) {
+        self.programs.reboot(&mut self.programs.state());
+    }
+
+    /// Has the slurmctld of this machine take control as a backup does when the primary is gone. Tells whether it survived that.
+    pub fn take_over(&self) -> bool {
+        self.programs.slurm().lock().take_over(self.programs.root.path())
+    }
+
+    #[expect(dead_code, reason = "for the scheduler of the model")]
+    /// Returns the events that timers of this machine send to a unit: what `juju-exec` is told to dispatch.
+    pub(crate) fn timers(&self, unit: &UnitName) -> Vec<String> {
+        let entries = fs::read_dir(self.programs.path("/run/systemd/transient")).into_iter().flatten().flatten();
+        let mut texts: Vec<String> = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect();
+        texts.sort();
+        let event = |text: &String| {
+            let (_, call) = text.split_once(&format!("juju-exec -u {unit} JUJU_DISPATCH_PATH=hooks/"))?;
+            call.split_whitespace().next().map(str::to_owned)
+        };
+        texts.iter().filter_map(event).collect()
     }
 
     /// Has the archive offer Slurm in another version than it does at first, such as `23.11.4-1.2ubuntu5`.
@@ -133,7 +177,7 @@ impl FakeMachine {
 
     /// Cuts the machine off from every controller, or reconnects it.
     pub fn controllers_answer(&self, answer: bool) {
-        self.programs.state().slurm.silent = !answer;
+        self.programs.slurm().lock().cut_off(self.programs.root.path(), !answer);
     }
 
     /// Has the program after the next `count` ones fail, without any effect. Tells nothing about why.
@@ -147,52 +191,80 @@ impl FakeMachine {
     }
 
     /// Has an administrator set something with `scontrol update`: `["partitionname=compute", "maxtime=33"]`.
-    #[expect(clippy::missing_panics_doc, reason = "a test without its stage has to end")]
     pub fn set_by_hand(&self, words: &[&str]) {
-        let mut state = self.programs.state();
         let all: Vec<&str> = ["update"].iter().chain(words).copied().collect();
-        let ended = self.programs.scontrol(&mut state, &all);
-        assert_eq!(ended.code, 0, "{words:?}: {}", ended.stderr);
+        self.scontrol(&all);
     }
 
-    /// Has an administrator call `scontrol`.
+    /// Has an administrator call `scontrol`, with success.
     #[expect(clippy::missing_panics_doc, reason = "a test without its stage has to end")]
     pub fn scontrol(&self, words: &[&str]) {
-        let mut state = self.programs.state();
-        let ended = self.programs.scontrol(&mut state, words);
-        assert_eq!(ended.code, 0, "{words:?}: {}", ended.stderr);
+        let told = self.ask_scontrol(words);
+        assert!(told.is_ok(), "{words:?}: {told:?}");
+    }
+
+    /// Has an administrator call `scontrol`. Returns what it prints, or its complaint.
+    pub fn ask_scontrol(&self, words: &[&str]) -> Result<String, String> {
+        let ended = self.programs.slurm().lock().scontrol(self.programs.root.path(), words);
+        match ended.code {
+            0 => Ok(String::from_utf8_lossy(&ended.stdout).into_owned()),
+            _ => Err(ended.stderr),
+        }
     }
 
     /// Returns what Slurm has in memory about partitions: one line each, with every setting.
     pub fn partitions(&self) -> Vec<String> {
-        let mut state = self.programs.state();
-        let ended = self.programs.scontrol(&mut state, &["--oneliner", "show", "partition"]);
-        String::from_utf8_lossy(&ended.stdout).lines().map(str::to_owned).collect()
+        self.programs.slurm().lock().partition_lines().lines().map(str::to_owned).collect()
+    }
+
+    /// Puts a job into the queue or onto nodes, and returns its number.
+    pub fn submit(&self, job: FakeJob) -> u64 {
+        self.programs.slurm().lock().submit(job)
+    }
+
+    /// Ends a job.
+    pub fn end_job(&self, id: u64) {
+        self.programs.slurm().lock().end_job(id);
+    }
+
+    /// Returns the numbers of all jobs.
+    pub fn jobs(&self) -> Vec<u64> {
+        self.programs.slurm().jobs()
+    }
+
+    /// Makes a node known to Slurm whose slurmd is on another machine.
+    pub fn add_node(&self, name: &str, feature: &str) {
+        self.programs.slurm().lock().add_node(name, feature);
+    }
+
+    /// Lets every job fail on a node.
+    pub fn break_node(&self, name: &str) {
+        self.programs.slurm().lock().whims.broken.insert(name.to_owned());
     }
 
     /// Has the journal say this when it is read next.
     pub fn journal(&self, text: &str) {
-        self.programs.state().slurm.journal = text.to_owned();
+        self.programs.slurm().lock().set_journal(self.programs.root.path(), text);
     }
 
     /// Has Slurm's parser refuse every slurm.conf with this word in it.
     pub fn parser_refuses(&self, word: &str) {
-        self.programs.state().slurm.unreadable.push(word.to_owned());
+        self.programs.slurm().lock().whims.unreadable.push(word.to_owned());
     }
 
     /// Has slurmctld refuse every slurm.conf with this word in it, in these words.
     pub fn slurmctld_refuses(&self, word: &str, journal: &str) {
-        self.programs.state().slurm.objections.push((word.to_owned(), journal.to_owned()));
+        self.programs.slurm().lock().whims.objections.push((word.to_owned(), journal.to_owned()));
     }
 
     /// Has slurmctld serve nobody after a reconfigure that it refused, until it is restarted.
     pub fn slurmctld_sulks(&self) {
-        self.programs.state().slurm.sulks = true;
+        self.programs.slurm().lock().whims.sulks = true;
     }
 
     /// Has the next reconfigure refuse, with this line in the journal.
     pub fn refuse_next_configuration(&self, journal: &str) {
-        self.programs.state().slurm.refusal = Some(journal.to_owned());
+        self.programs.slurm().lock().whims.refusal = Some(journal.to_owned());
     }
 }
 
@@ -203,6 +275,10 @@ impl Programs {
 
     fn knife(&self) -> Knife {
         self.knife.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn slurm(&self) -> FakeSlurm {
+        self.slurm.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -221,12 +297,12 @@ impl Programs {
 }
 
 /// A program that printed something and is content.
-fn says(stdout: impl Into<Vec<u8>>) -> Ended {
+pub(crate) fn says(stdout: impl Into<Vec<u8>>) -> Ended {
     Ended { stdout: stdout.into(), ..Ended::default() }
 }
 
 /// A program that is not.
-fn fails(code: i32, stderr: impl Into<String>) -> Ended {
+pub(crate) fn fails(code: i32, stderr: impl Into<String>) -> Ended {
     Ended { code, stderr: stderr.into(), ..Ended::default() }
 }
 
@@ -252,6 +328,8 @@ impl CommandRunner for Programs {
             self.knife().before(format!("{program} {}", words.join(" ")));
             state = self.state();
         }
+        self.find_dead(&mut state);
+        let (slurm, root) = (self.slurm(), self.root.path());
         match program {
             "apt-cache" => Some(self.apt_cache(&state, &words)),
             "apt-get" => Some(self.apt_get(&state, &words)),
@@ -264,7 +342,7 @@ impl CommandRunner for Programs {
                 }
                 Some(says(""))
             }
-            "journalctl" => Some(says(std::mem::take(&mut state.slurm.journal))),
+            "journalctl" => Some(says(slurm.lock().read_journal(root, &words))),
             "cat" => Some(match words.last().map(fs::read) {
                 Some(Ok(content)) => says(content),
                 _ => fails(1, "cat: No such file or directory\n"),
@@ -278,10 +356,10 @@ impl CommandRunner for Programs {
                 "NodeName=host CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=24103\n\
                  UpTime=0-00:12:04\n",
             )),
-            "scontrol" if self.is_installed("slurm-client") => Some(self.scontrol(&mut state, &words)),
-            "squeue" if self.is_installed("slurm-client") => Some(self.squeue(&mut state, &words)),
-            "scancel" if self.is_installed("slurm-client") => Some(self.scancel(&mut state, &words)),
-            "srun" if self.is_installed("slurm-client") => Some(self.srun(&mut state, &words)),
+            "scontrol" if self.is_installed("slurm-client") => Some(slurm.lock().scontrol(root, &words)),
+            "squeue" if self.is_installed("slurm-client") => Some(slurm.lock().squeue(root, &words)),
+            "scancel" if self.is_installed("slurm-client") => Some(slurm.lock().scancel(root, &words)),
+            "srun" if self.is_installed("slurm-client") => Some(slurm.lock().srun(root, &words)),
             _ => None,
         }
     }

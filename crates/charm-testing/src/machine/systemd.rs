@@ -1,19 +1,25 @@
 //! systemd on a made-up machine: services that start at once, if they have what they need.
 
 use super::{Programs, State, fails, says};
+use crate::slurm::Phase;
 use slurm_ops::command::Ended;
 use slurm_ops::slurmd::{SlurmdOptions, parse_defaults};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unit {
     pub(super) pid: Option<u32>,
     pub(super) failed: bool,
     enabled: bool,
+    /// When it was started last, in seconds since 1970.
+    started: u64,
 }
 
 const FIRST_PID: u32 = 4000;
+const SLURMCTLD: &str = "slurmctld.service";
+const SLURMD: &str = "slurmd.service";
 
 impl Programs {
     pub(super) fn systemctl(&self, state: &mut State, words: &[&str]) -> Ended {
@@ -42,17 +48,18 @@ impl Programs {
         let unit = state.units.get(name).cloned().unwrap_or_default();
         let load = if self.exists(name) { "loaded" } else { "not-found" };
         let (active, sub) = match (&unit.pid, unit.failed) {
+            (Some(_), _) if !self.is_up(state, name) => ("activating", "start"),
             (Some(_), _) => ("active", "running"),
             (None, true) => ("failed", "failed"),
             (None, false) => ("inactive", "dead"),
         };
-        let pid = unit.pid.unwrap_or(0);
+        let (pid, started) = (unit.pid.unwrap_or(0), unit.started);
         let kill_mode = if self.exists(name) { "process" } else { "control-group" };
         let result = if unit.failed { "signal" } else { "success" };
         let file = if unit.enabled { "enabled" } else { "disabled" };
         format!(
             "LoadState={load}\nActiveState={active}\nSubState={sub}\nResult={result}\nUnitFileState={file}\n\
-             MainPID={pid}\nActiveEnterTimestamp=@1794830922\nExecMainStartTimestamp=@1794830922\n\
+             MainPID={pid}\nActiveEnterTimestamp=@{started}\nExecMainStartTimestamp=@{started}\n\
              InvocationID={pid:032x}\nKillMode={kill_mode}\nNeedDaemonReload=no\n"
         )
     }
@@ -84,54 +91,133 @@ impl Programs {
         match verb {
             "enable" | "disable" => state.units.entry(name.to_owned()).or_default().enabled = verb == "enable",
             "reset-failed" => state.units.entry(name.to_owned()).or_default().failed = false,
-            "stop" => state.units.entry(name.to_owned()).or_default().pid = None,
+            "stop" => self.stop(state, name),
             "start" | "restart" => self.start(state, name, verb == "restart"),
-            "reload" => self.came_up(state, name),
+            "reload" => self.reload(state, name),
             _ => {}
         }
         None
     }
 
-    fn start(&self, state: &mut State, name: &str, again: bool) {
+    /// A daemon may have died without systemd of this machine having been asked since.
+    pub(super) fn find_dead(&self, state: &mut State) {
+        let lives = self.slurm().lock().is_controlled_by(self.root.path());
+        if let Some(unit) = state.units.get_mut(SLURMCTLD).filter(|unit| unit.pid.is_some() && !lives) {
+            (unit.pid, unit.failed) = (None, true);
+        }
+    }
+
+    /// Says whether a service has been started, and is ready.
+    pub(super) fn is_up(&self, state: &State, name: &str) -> bool {
+        let waits = name == SLURMD && self.slurm().lock().slurmd(self.root.path()) == Some(Phase::Fetching);
+        state.units.get(name).is_some_and(|unit| unit.pid.is_some()) && !waits
+    }
+
+    fn stop(&self, state: &mut State, name: &str) {
+        state.units.entry(name.to_owned()).or_default().pid = None;
+        match name {
+            SLURMCTLD => self.slurm().lock().stop_controller(self.root.path()),
+            SLURMD => self.slurm().lock().stop_slurmd(self.root.path()),
+            _ => {}
+        }
+    }
+
+    pub(super) fn crash(&self, state: &mut State, name: &str) {
+        if let Some(unit) = state.units.get_mut(name) {
+            (unit.pid, unit.failed) = (None, true);
+        }
+        match name {
+            SLURMCTLD => self.slurm().lock().crash_controller(self.root.path()),
+            SLURMD => self.slurm().lock().stop_slurmd(self.root.path()),
+            _ => {}
+        }
+    }
+
+    pub(super) fn reboot(&self, state: &mut State) {
+        for name in [SLURMCTLD, SLURMD] {
+            self.crash(state, name);
+        }
+        let container = self.read("/run/systemd/container");
+        let _ = fs::remove_dir_all(self.path("/run"));
+        self.write("/run/systemd/container", container.unwrap_or_default().as_bytes());
+        let enabled: Vec<String> =
+            state.units.iter().filter(|(_, unit)| unit.enabled).map(|(name, _)| name.clone()).collect();
+        state.units.values_mut().for_each(|unit| unit.failed = false);
+        enabled.iter().for_each(|name| self.start(state, name, false));
+    }
+
+    pub(super) fn start(&self, state: &mut State, name: &str, again: bool) {
         let running = state.units.get(name).is_some_and(|unit| unit.pid.is_some());
         if running && !again {
             return;
         }
-        state.slurm.shut_out = false;
+        if running {
+            self.stop(state, name);
+        }
         // The packaged unit is skipped without its configuration, and nobody calls that a failure.
-        let arguments = match name {
-            "slurmctld.service" if self.read("/etc/slurm/slurm.conf").is_none() => return,
-            "slurmd.service" => match self.read("/etc/default/slurmd").as_deref().and_then(parse_defaults) {
-                Some(options) => options.arguments(),
-                None => return,
-            },
-            _ => Vec::new(),
+        let mut options = None;
+        match name {
+            SLURMCTLD if self.read("/etc/slurm/slurm.conf").is_none() => return,
+            SLURMD => {
+                options = self.read("/etc/default/slurmd").as_deref().and_then(parse_defaults);
+                if options.is_none() {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        let unit = state.units.entry(name.to_owned()).or_default();
+        unit.started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+        unit.failed = match name {
+            SLURMCTLD => !self.may_start(name) || !self.slurm().lock().start_controller(self.root.path()),
+            _ => false,
         };
+        if unit.failed {
+            return;
+        }
         state.next_pid += 1;
         let pid = FIRST_PID + state.next_pid;
+        unit.pid = Some(pid);
         let program = name.trim_end_matches(".service");
+        let arguments = options.as_ref().map(SlurmdOptions::arguments).unwrap_or_default();
         let line = [format!("/usr/sbin/{program}"), "--systemd".to_owned()].into_iter().chain(arguments);
         let line: String = line.flat_map(|word| [word, "\0".to_owned()]).collect();
         self.write(&format!("/proc/{pid}/cmdline"), line.as_bytes());
-        let unit = state.units.entry(name.to_owned()).or_default();
-        unit.pid = Some(pid);
-        unit.failed = false;
-        self.came_up(state, name);
+        if let Some(options) = options {
+            self.slurm().lock().start_slurmd(self.root.path(), options);
+        }
     }
 
-    /// A daemon that comes up, or reads its configuration again, talks to Slurm.
-    fn came_up(&self, state: &mut State, name: &str) {
+    /// What a drop-in wants to be true before each start, also an automatic one.
+    fn may_start(&self, name: &str) -> bool {
+        let entries = fs::read_dir(self.path(&format!("/etc/systemd/system/{name}.d"))).into_iter().flatten().flatten();
+        let texts: Vec<String> = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect();
+        let mut conditions =
+            texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix("ExecStartPre="));
+        conditions.all(|condition| {
+            let grep = condition.strip_prefix("/usr/bin/grep -qxF \"").and_then(|rest| rest.split_once("\" "));
+            let mount = condition.strip_prefix("/usr/bin/mountpoint -q ");
+            match (grep, mount) {
+                (Some((line, path)), _) => self.read(path).is_some_and(|text| text.lines().any(|own| own == line)),
+                (None, Some(path)) => {
+                    self.read("/proc/self/mountinfo").is_some_and(|table| table.contains(&format!(" {path} ")))
+                }
+                (None, None) => true,
+            }
+        })
+    }
+
+    /// A daemon that reads its configuration again. slurmd goes on with the words of its start.
+    fn reload(&self, state: &mut State, name: &str) {
+        let Some(pid) = state.units.get(name).and_then(|unit| unit.pid) else { return };
         match name {
-            "slurmd.service" => {
-                // A reload goes on with the words of the start.
-                let pid = state.units.get(name).and_then(|unit| unit.pid).unwrap_or(0);
+            SLURMD => {
                 let line = self.read(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                let options = SlurmdOptions::from_arguments(&line.split('\0').collect::<Vec<_>>());
-                if let Some(options) = options.filter(|_| !state.slurm.silent) {
-                    state.slurm.register(&options);
+                if let Some(options) = SlurmdOptions::from_arguments(&line.split('\0').collect::<Vec<_>>()) {
+                    self.slurm().lock().start_slurmd(self.root.path(), options);
                 }
             }
-            "slurmctld.service" => drop(self.take_up_configuration(state)),
+            SLURMCTLD => drop(self.slurm().lock().reconfigure()),
             _ => {}
         }
     }
@@ -158,8 +244,13 @@ impl Programs {
             // It says nothing more.
             return fails(1, "");
         }
+        // What a timer calls is in its service; here one file tells it.
+        let service = self.read(&format!("/run/systemd/system/{name}.service")).unwrap_or_default();
+        let called = service.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap_or_default().to_owned();
+        let command = words.iter().skip_while(|word| **word != "--").skip(1).copied().collect::<Vec<_>>().join(" ");
+        let call = if command.is_empty() { called } else { command };
         for unit in &made {
-            self.write(&format!("/run/systemd/transient/{unit}"), b"");
+            self.write(&format!("/run/systemd/transient/{unit}"), format!("[Timer]\n# {call}\n").as_bytes());
         }
         says("")
     }

@@ -1,0 +1,257 @@
+//! `scontrol`, `squeue`, `scancel` and `srun` on a machine of the cluster. They need a daemon of Slurm beside them, which lends them its key.
+
+use super::jobs::FakeJob;
+use super::{Settings, Slurm, configuration};
+use crate::machine::{fails, says};
+use serde_json::{Value, json};
+use slurm_conf::HostList;
+use slurm_ops::command::Ended;
+use std::fs;
+use std::path::Path;
+
+const NO_SOURCE: &str = "fatal: Could not establish a configuration source\n";
+const SILENCE: &str = "slurm_load error: Unable to contact slurm controller (connect failure)\n";
+const SHUT_OUT: &str = "scontrol: error: sack_create: failed to connect to any sack sockets\n";
+const STRANGER: &str = "slurm_load error: Protocol authentication error\n";
+
+impl Slurm {
+    /// Says why a client on a machine gets no answer, if so.
+    fn silence(&self, root: &Path) -> Option<&'static str> {
+        let controls = self.is_controlled_by(root);
+        let node = self.slurmds.get(root).filter(|slurmd| slurmd.runs());
+        match (&self.controller, node) {
+            (Some(controller), _) if controller.shut_out && (controls || self.played) => Some(SHUT_OUT),
+            (_, None) if !controls => Some(NO_SOURCE),
+            _ if self.cut_off.contains(root) => Some(SILENCE),
+            (None, _) if !self.played => Some(SILENCE),
+            (Some(controller), Some(node)) if !controls && !self.played => {
+                let keys = node.keys().zip(controller.keys.as_ref());
+                let known = keys.is_some_and(|(own, theirs)| own.convince(theirs));
+                (!known).then_some(if controller.shut_out { SILENCE } else { STRANGER })
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn scontrol(&mut self, root: &Path, words: &[&str]) -> Ended {
+        self.catch_up();
+        match words {
+            ["version"] => return self.check(root),
+            // Asked through a candidate, if there is one, so that this one is read first.
+            ["--oneliner", "show", "node"] if candidate(root).is_some() && self.check(root).code != 0 => {
+                return self.check(root);
+            }
+            ["ping", ..] if self.silence(root) != Some(SHUT_OUT) => return says(self.ping(root).to_string()),
+            _ => {}
+        }
+        if let Some(silence) = self.silence(root) {
+            return fails(1, silence);
+        }
+        match words {
+            ["show", "node", rest @ ..] => {
+                let name = rest.iter().find(|word| !word.starts_with("--"));
+                let nodes = self.memory.nodes.iter().filter(|(own, _)| name.is_none_or(|name| name == own));
+                let nodes: Vec<Value> = nodes.map(|(name, node)| self.shown_node(name, node)).collect();
+                says(json!({ "nodes": nodes }).to_string())
+            }
+            ["show", "partition", rest @ ..] => {
+                let name = rest.iter().find(|word| !word.starts_with("--"));
+                let found = self.memory.partitions.iter().filter(|(own, _)| name.is_none_or(|name| name == own));
+                let shown: Vec<Value> = found.map(|(name, settings)| partition(name, settings)).collect();
+                says(json!({ "partitions": shown }).to_string())
+            }
+            ["--oneliner", "show", "node"] => {
+                says(self.memory.nodes.iter().map(|(name, node)| node.one_line(name)).collect::<String>())
+            }
+            ["--oneliner", "show", "partition"] => says(self.partition_lines()),
+            ["listjobs", rest @ ..] => {
+                let name = rest.iter().find(|word| !word.starts_with("--")).copied().unwrap_or_default();
+                let jobs = self.memory.jobs.iter().filter(|(_, job)| job.runs_on(name));
+                says(json!({"jobs": jobs.map(|(id, _)| json!({"job_id": id})).collect::<Vec<_>>()}).to_string())
+            }
+            ["show", "reservation", ..] => says(json!({ "reservations": [] }).to_string()),
+            ["reconfigure"] => self.reconfigure(),
+            ["update", what, changes @ ..] => self.update(what, changes),
+            ["create", what] => match what.split_once('=') {
+                Some(("partitionname", name)) => {
+                    let settings = [("lln".to_owned(), "NO".to_owned())].into();
+                    self.memory.partitions.insert(name.to_owned(), settings);
+                    self.save_partitions();
+                    says("")
+                }
+                _ => fails(1, "invalid entity\n"),
+            },
+            ["delete", what] => self.delete(what),
+            _ => fails(1, "invalid keyword\n"),
+        }
+    }
+
+    /// Returns what slurmctld has in memory about partitions: one line each, with every setting.
+    pub(crate) fn partition_lines(&self) -> String {
+        let pairs =
+            |settings: &Settings| settings.iter().map(|(key, value)| format!(" {key}={value}")).collect::<String>();
+        let lines = self.memory.partitions.iter();
+        lines.map(|(name, own)| format!("PartitionName={name}{}\n", pairs(own))).collect()
+    }
+
+    /// Every client reads its configuration first: the one under examination, if there is one.
+    fn check(&self, root: &Path) -> Ended {
+        let text = candidate(root).unwrap_or_default();
+        match self.whims.unreadable.iter().find(|word| text.contains(*word)) {
+            None => says("slurm-wlm 24.11.5\n"),
+            Some(word) => fails(
+                1,
+                format!(
+                    "scontrol: error: _parse_next_key: Parsing error at unrecognized key: {word}\n\
+                     scontrol: fatal: Unable to process configuration file\n"
+                ),
+            ),
+        }
+    }
+
+    fn ping(&self, root: &Path) -> Value {
+        let responding = self.silence(root).is_none();
+        let source = self.controller.as_ref().map_or(root, |controller| &controller.root);
+        let text = configuration::text(source).unwrap_or_default();
+        let hosts = text.lines().filter_map(|line| line.strip_prefix("SlurmctldHost="));
+        let pings: Vec<Value> = hosts
+            .enumerate()
+            .map(|(rank, host)| {
+                let host = host.split(['(', ' ']).next().unwrap_or_default();
+                let mode = if rank == 0 { "primary" } else { "backup" };
+                json!({"hostname": host, "responding": responding && rank == 0, "mode": mode})
+            })
+            .collect();
+        json!({ "pings": pings })
+    }
+
+    fn update(&mut self, what: &str, changes: &[&str]) -> Ended {
+        match what.split_once('=') {
+            Some(("partitionname", name)) => {
+                let Some(settings) = self.memory.partitions.get_mut(name) else {
+                    return fails(1, "slurm_update error: Invalid partition name specified\n");
+                };
+                let pairs = changes.iter().filter_map(|change| change.split_once('='));
+                settings.extend(pairs.map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned())));
+                // All of them are saved, whichever is named.
+                self.save_partitions();
+                says("")
+            }
+            Some(("nodename", names)) => {
+                let list: HostList = names.parse().unwrap_or_default();
+                let mut outcome = says("");
+                for name in list.expand() {
+                    let one = match self.memory.nodes.get_mut(&name) {
+                        Some(node) => node.update(changes),
+                        None => fails(1, "slurm_update error: Invalid node name specified\n"),
+                    };
+                    outcome = if one.code == 0 { outcome } else { one };
+                }
+                self.save_nodes();
+                outcome
+            }
+            _ => fails(1, "invalid entity\n"),
+        }
+    }
+
+    fn delete(&mut self, what: &str) -> Ended {
+        let memory = &mut self.memory;
+        let (gone, kind) = match what.split_once('=') {
+            Some(("nodename", name)) if memory.jobs.values().any(|job| job.runs_on(name)) => {
+                return fails(1, format!("delete_node {what}: Requested nodes are busy\n"));
+            }
+            Some(("partitionname", name)) if memory.jobs.values().any(|job| job.partition == name) => {
+                return fails(1, format!("delete_partition {what}: Partition is in use\n"));
+            }
+            Some(("nodename", name)) => (memory.nodes.remove(name).is_some(), "node"),
+            Some(("partitionname", name)) => (memory.partitions.remove(name).is_some(), "partition"),
+            _ => (false, "entity"),
+        };
+        if !gone {
+            return fails(1, format!("delete_{kind} {what}: Invalid {kind} name specified\n"));
+        }
+        self.save_nodes();
+        self.save_partitions();
+        says("")
+    }
+
+    pub(crate) fn squeue(&mut self, root: &Path, words: &[&str]) -> Ended {
+        if let Some(silence) = self.silence(root) {
+            return fails(1, silence);
+        }
+        if words.contains(&"--format=%A") {
+            return says(self.memory.jobs.keys().map(|id| format!("{id}\n")).collect::<String>());
+        }
+        let option = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)).copied();
+        if let Some(node) = option("-w")
+            && !self.memory.nodes.contains_key(node)
+        {
+            return fails(1, format!("squeue: error: Invalid node name {node}\n"));
+        }
+        let fits = |job: &FakeJob| {
+            option("-w").is_none_or(|node| job.runs_on(node))
+                && option("-p").is_none_or(|partition| job.partition == partition)
+                && option("-t").is_none_or(|_| job.waits())
+        };
+        let jobs = self.memory.jobs.iter().filter(|(_, job)| fits(job));
+        says(json!({ "jobs": jobs.map(|(id, job)| job.shown(*id)).collect::<Vec<_>>() }).to_string())
+    }
+
+    pub(crate) fn scancel(&mut self, root: &Path, words: &[&str]) -> Ended {
+        if let Some(silence) = self.silence(root) {
+            return fails(1, silence);
+        }
+        let mut complaint = String::new();
+        for word in words {
+            if word.parse::<u64>().ok().and_then(|id| self.memory.jobs.remove(&id)).is_none() {
+                complaint += &format!("scancel: error: Kill job error on job id {word}: Invalid job id specified\n");
+            }
+        }
+        self.save_jobs();
+        if complaint.is_empty() { says("") } else { fails(1, complaint) }
+    }
+
+    /// A small job on a node that takes jobs says the node's name. One that does not say how little memory it needs wants all of it.
+    pub(crate) fn srun(&mut self, root: &Path, words: &[&str]) -> Ended {
+        if let Some(silence) = self.silence(root) {
+            return fails(1, silence);
+        }
+        let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name));
+        let name = option("--nodelist=").unwrap_or_default();
+        let Some(node) = self.memory.nodes.get(name) else {
+            return fails(1, "srun: error: Unable to allocate resources: Invalid node name specified\n");
+        };
+        if self.whims.broken.contains(name) || !self.responds(name, node) {
+            return fails(1, "srun: error: task 0 launch failed: Slurmd could not execve job\n");
+        }
+        let shared = self.memory.jobs.values().any(|job| job.runs_on(name));
+        let closed = option("--partition=").is_none_or(|partition| !self.is_open(partition));
+        match closed || (shared && option("--mem=").is_none()) {
+            false => says(format!("host-of-{name}\n")),
+            true => fails(1, "srun: error: Unable to allocate resources: Requested nodes are busy\n"),
+        }
+    }
+
+    /// Says whether a partition starts jobs of one node.
+    fn is_open(&self, partition: &str) -> bool {
+        let Some(settings) = self.memory.partitions.get(partition) else { return false };
+        let is = |key: &str, value: &str| settings.get(key).is_none_or(|own| own.eq_ignore_ascii_case(value));
+        is("state", "UP") && is("minnodes", "1")
+    }
+}
+
+fn candidate(root: &Path) -> Option<String> {
+    let candidates = ["etc/slurm/slurm.conf.candidate", "run/slurm-charm-candidate.conf"];
+    candidates.iter().find_map(|path| fs::read_to_string(root.join(path)).ok())
+}
+
+fn partition(name: &str, settings: &Settings) -> Value {
+    let minutes = settings.get("maxtime").and_then(|text| text.parse::<u64>().ok());
+    let limit = json!({"set": minutes.is_some(), "infinite": minutes.is_none(), "number": minutes.unwrap_or(0)});
+    let state = settings.get("state").map_or("UP", String::as_str).to_ascii_uppercase();
+    let least = settings.get("minnodes").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    json!({
+        "name": name, "nodes": {"configured": ""}, "node_sets": name,
+        "maximums": {"time": limit}, "minimums": {"nodes": least}, "partition": {"state": [state]},
+    })
+}
