@@ -1,4 +1,4 @@
-//! What the machine is made of, read from `/proc` and `/sys` without asking Slurm: memory, processors, graphics cards.
+//! Graphics cards of the machine, read from `/proc` without asking Slurm.
 
 use crate::files::{self, FileError};
 use crate::machine::Host;
@@ -54,32 +54,6 @@ fn model(information: &str) -> Option<String> {
     Some(name).filter(|name| !name.is_empty())
 }
 
-/// Returns the memory of the machine in MiB.
-pub fn memory_mib(host: &Host) -> Result<Option<u64>, FileError> {
-    let table = files::read_text(host, "/proc/meminfo")?.unwrap_or_default();
-    let total = table.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    Ok(total.and_then(|total| total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).map(|kib| kib / 1024))
-}
-
-/// Returns how many processors are online.
-pub fn processors(host: &Host) -> Result<Option<usize>, FileError> {
-    Ok(files::read_text(host, "/sys/devices/system/cpu/online")?.as_deref().and_then(count))
-}
-
-/// Counts a list such as `0-3,8,10-11`.
-fn count(list: &str) -> Option<usize> {
-    list.trim()
-        .split(',')
-        .map(|part| match part.split_once('-') {
-            None => part.parse::<usize>().ok().map(|_| 1),
-            Some((first, last)) => {
-                let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-                last.checked_sub(first)?.checked_add(1)
-            }
-        })
-        .try_fold(0_usize, |sum, part| sum.checked_add(part?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,18 +95,5 @@ mod tests {
     fn a_model_cannot_say_more_than_its_name() {
         assert_eq!(model("Model: X Y,z:9 State=DOWN\"\n").as_deref(), Some("x_y_z_9_state_down_"));
         assert_eq!(model("Model:  \n"), None);
-    }
-
-    #[test]
-    fn memory_and_processors_are_read() {
-        let files = [
-            ("/proc/meminfo", "MemTotal:       24682496 kB\nMemFree: 1 kB\n"),
-            ("/sys/devices/system/cpu/online", "0-3,8\n"),
-        ];
-        let (_directory, machine) = machine(&files);
-        assert_eq!(memory_mib(&machine.host()).unwrap(), Some(24104));
-        assert_eq!(processors(&machine.host()).unwrap(), Some(5));
-        assert_eq!(count("3-1"), None);
-        assert_eq!(count("x"), None);
     }
 }

@@ -18,13 +18,12 @@ pub use harm::harm;
 pub use jobs::{JobRecord, LocalJobs, cancel_jobs, jobs, jobs_in_partition, jobs_on, jobs_waiting_for, local_jobs};
 pub use judge::{judge_node, judge_partition};
 pub use node::{
-    NodeLookup, NodeNotes, NodeRecord, NodeWord, delete_node, down_node, down_nodes, drain_node, drain_nodes,
-    fail_node, node, nodes, resume_node, resume_nodes, save_node, set_node_comment, set_node_features, set_node_notes,
-    set_node_reason, set_node_weight, set_nodes_state,
+    NodeLookup, NodeNotes, NodeRecord, NodeWord, delete_node, drain_node, drain_nodes, fail_node, node, nodes,
+    resume_node, resume_nodes, save_node, set_node_comment, set_node_features, set_node_notes, set_node_reason,
+    set_node_weight, set_nodes_state,
 };
 pub use partition::{
-    PartitionLookup, PartitionRecord, PartitionState, delete_partition, partition, partitions, save_partitions,
-    set_partition_state,
+    PartitionRecord, PartitionState, delete_partition, partitions, save_partitions, set_partition_state,
 };
 pub use reconfigure::{Candidate, Reconfigure, can_reconfigure, check, check_and_ask, is_shut_out, reconfigure};
 pub use reservation::{ReservationRecord, reservations, reservations_naming};
@@ -32,7 +31,6 @@ pub use smoke::{Smoke, smoke};
 
 use crate::command::{Command, CommandError, Output};
 use crate::machine::Host;
-use crate::version::SlurmVersion;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -134,22 +132,6 @@ pub fn ping(host: &Host) -> Result<Vec<ControllerPing>, ScontrolError> {
         };
     }
     Ok(pings)
-}
-
-/// Asks the slurmctld that serves for its version, to compare with that of a slurmd.
-pub fn controller_version(host: &Host) -> Result<SlurmVersion, ScontrolError> {
-    // 24.11 has no JSON for this, so the words are read in every version.
-    let command = scontrol(host).args(["show", "config"]);
-    let output = command.output().map_err(|error| unreachable(&error))?;
-    if !output.success() {
-        return Err(refusal(&command, &output));
-    }
-    let mut settings = output.stdout.lines().filter_map(|line| line.split_once('='));
-    let version = settings.find(|(key, _)| key.trim() == "SLURM_VERSION").map(|(_, version)| version.trim().parse());
-    match version {
-        Some(Ok(version)) => Ok(version),
-        _ => Err(ScontrolError::Unreachable { why: command.unreadable("no SLURM_VERSION in it").to_string() }),
-    }
 }
 
 /// Asks the slurmctld that serves what time it is, in seconds since 1970. `None`: nobody could be asked.

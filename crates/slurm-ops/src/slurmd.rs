@@ -26,7 +26,6 @@ pub use options::{SlurmdOptions, parse_defaults, render_defaults};
 use crate::command::CommandError;
 use crate::files::{self, Access, FileError};
 use crate::machine::{Host, HostWriter};
-use crate::version::SlurmVersion;
 use slurm_conf::{Node, OptionError};
 use std::time::Duration;
 
@@ -49,12 +48,6 @@ pub fn machine_info(host: &Host) -> Result<Node, DetectionError> {
     // Needs no configuration and no controller, but slurmd has options that wait for one, so never without a deadline.
     let output = host.command("slurmd").arg("-C").env_remove("SLURM_CONF").deadline(Duration::from_secs(20)).run()?;
     Node::from_detected(&output.stdout).map_err(DetectionError::Output)
-}
-
-/// Asks slurmd for its version, which must not be newer than that of its controller.
-pub fn version(host: &Host) -> Result<SlurmVersion, CommandError> {
-    let command = host.command("slurmd").arg("-V").env_remove("SLURM_CONF").deadline(Duration::from_secs(20));
-    command.run()?.stdout.parse().map_err(|error| command.unreadable(error))
 }
 
 /// Reads the options that slurmd will start with. `None`: none are set.

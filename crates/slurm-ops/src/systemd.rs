@@ -146,11 +146,6 @@ pub fn restart_no_block(writer: &HostWriter, unit: &str) -> Result<(), CommandEr
     job(writer, &["restart", "--no-block", "--", unit])
 }
 
-/// Starts a unit and waits until it is ready.
-pub fn start(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
-    job(writer, &["start", "--", unit])
-}
-
 /// Restarts a unit and waits until it is ready.
 pub fn restart(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
     job(writer, &["restart", "--", unit])

@@ -121,11 +121,11 @@ fn several_nodes_are_changed_with_one_command() {
     let several: HostList = "compute-[0-1],gpu-7".parse().unwrap();
     let sandbox = answering("", "", 0);
     scontrol::drain_nodes(&sandbox.machine().writer(), &several, "disk").unwrap();
-    scontrol::down_nodes(&sandbox.machine().writer(), &several, "").unwrap();
+    scontrol::drain_nodes(&sandbox.machine().writer(), &several, "").unwrap();
     assert_eq!(scontrol::resume_nodes(&sandbox.machine().writer(), &several), Ok(true));
     let expected = [
         "scontrol update nodename=compute-[0-1],gpu-7 state=drain reason=disk",
-        "scontrol update nodename=compute-[0-1],gpu-7 state=down reason=unspecified",
+        "scontrol update nodename=compute-[0-1],gpu-7 state=drain reason=unspecified",
         "scontrol update nodename=compute-[0-1],gpu-7 state=resume",
     ];
     assert_eq!(sandbox.calls(), expected);
@@ -343,20 +343,6 @@ fn a_journal_that_lags_behind_is_read_again() {
     let reason = "Couldn't find the specified plugin name for sched/nosuch / fatal: failed to initialize sched plugin";
     let outcome = scontrol::reconfigure(&sandbox.machine().writer(), STATE);
     assert_eq!(outcome, Reconfigure::Refused { reason: reason.to_owned() });
-}
-
-#[test]
-fn versions_of_daemon_and_controller_are_compared() {
-    let recorded = "Configuration data as of 2026-11-16T12:08:46\nSLURM_CONF              = /etc/slurm/slurm.conf\nSLURM_VERSION           = 24.11.5\nSrunEpilog              = (null)\n";
-    let sandbox = answering(recorded, "", 0);
-    sandbox.answer("slurmd", "slurm-wlm 26.05.5\n", "", 0);
-    let controller = scontrol::controller_version(&sandbox.machine().host()).unwrap();
-    let daemon = slurm_ops::slurmd::version(&sandbox.machine().host()).unwrap();
-    assert!(daemon.is_too_new_for(controller) && !controller.is_too_new_for(daemon));
-    for (stdout, stderr, code) in [("", CONNECT_FAILURE, 1), ("", "", 0), ("SLURM_VERSION = new\n", "", 0)] {
-        let asked = scontrol::controller_version(&answering(stdout, stderr, code).machine().host());
-        assert!(matches!(asked, Err(ScontrolError::Unreachable { .. })), "{asked:?}");
-    }
 }
 
 #[test]

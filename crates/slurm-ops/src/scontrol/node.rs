@@ -167,16 +167,6 @@ pub fn drain_nodes(writer: &HostWriter, nodes: &HostList, reason: &str) -> Resul
     drain(writer, nodes, reason)
 }
 
-/// Takes a node down at once: its jobs are killed or queued again. Slurm insists on a reason.
-pub fn down_node(writer: &HostWriter, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
-    down(writer, name, reason)
-}
-
-/// Takes several nodes down at once. Where one is not there, the others go down all the same.
-pub fn down_nodes(writer: &HostWriter, nodes: &HostList, reason: &str) -> Result<(), ScontrolError> {
-    down(writer, nodes, reason)
-}
-
 /// Opens a node. One that is open already is left alone, and tells so with `false`.
 pub fn resume_node(writer: &HostWriter, name: &NodeName) -> Result<bool, ScontrolError> {
     resume(writer, name)
@@ -306,10 +296,6 @@ fn reason_argument(reason: &str) -> String {
 
 fn drain(writer: &HostWriter, nodes: &dyn fmt::Display, reason: &str) -> Result<(), ScontrolError> {
     update(writer, nodes, &["state=drain", &reason_argument(reason)])
-}
-
-fn down(writer: &HostWriter, nodes: &dyn fmt::Display, reason: &str) -> Result<(), ScontrolError> {
-    update(writer, nodes, &["state=down", &reason_argument(reason)])
 }
 
 fn resume(writer: &HostWriter, nodes: &dyn fmt::Display) -> Result<bool, ScontrolError> {

@@ -26,20 +26,6 @@ pub struct PartitionRecord {
     pub min_nodes: u64,
 }
 
-/// The answer to "is there such a partition".
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PartitionLookup {
-    /// slurmctld knows it.
-    Present(PartitionRecord),
-    /// slurmctld answered, and does not know it.
-    Absent,
-    /// Nobody could be asked.
-    Unreachable {
-        /// The last thing that was said about it.
-        why: String,
-    },
-}
-
 /// What a partition does with jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartitionState {
@@ -107,21 +93,6 @@ impl From<Entry> for PartitionRecord {
 pub fn partitions(host: &Host) -> Result<Vec<PartitionRecord>, ScontrolError> {
     let answer: Answer = ask(|json| scontrol(host).args(["show", "partition", json]))?;
     Ok(answer.partitions.into_iter().map(PartitionRecord::from).collect())
-}
-
-/// Looks a partition up.
-pub fn partition(host: &Host, name: &PartitionName) -> PartitionLookup {
-    let answer = ask::<Answer>(|json| scontrol(host).args(["show", "partition", name.as_str(), json]));
-    match answer {
-        Ok(answer) => {
-            let found = answer.partitions.into_iter().find(|entry| entry.name == name.as_str());
-            found.map_or(PartitionLookup::Absent, |entry| PartitionLookup::Present(entry.into()))
-        }
-        Err(ScontrolError::Unreachable { why }) => PartitionLookup::Unreachable { why },
-        // Without JSON an unknown one is refused, with these words.
-        Err(ScontrolError::Refused { reason, .. }) if reason.ends_with("not found") => PartitionLookup::Absent,
-        Err(ScontrolError::Refused { reason, .. }) => PartitionLookup::Unreachable { why: reason },
-    }
 }
 
 /// Opens or closes a partition. With `KeepPartState` in slurm.conf this is the only way.
