@@ -136,7 +136,7 @@ def test_show_nodes_names_state_reason_and_unit(cluster):
     assert "compute-1" in shown and "compute-0" not in shown, shown
 
 
-def test_destroy_jobs_ends_those_on_the_nodes_and_no_others(cluster):
+def test_destroy_jobs_ends_only_those_on_the_nodes(cluster):
     doomed, spared = cluster.start_job("compute-0"), cluster.start_job("compute-1")
     dry = text(cluster.act(CONTROLLER, "destroy-jobs", nodes="compute-0", dry_run=True))
     assert doomed in dry, dry
@@ -214,7 +214,7 @@ def test_a_unit_drains_and_resumes_itself(cluster, which):
 
 
 @pytest.mark.parametrize("which", ["leader", slow("follower")])
-def test_a_unit_waits_until_it_is_empty_and_no_longer(cluster, which):
+def test_a_unit_waits_until_it_is_empty(cluster, which):
     unit = getattr(cluster, which)("compute")
     node = unit.replace("/", "-")
     job = cluster.start_job(node, seconds=8)

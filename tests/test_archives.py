@@ -122,7 +122,7 @@ def installed(cluster, machine):
     return {name: version for name, version, *status in map(str.split, lines) if status[-1] == "installed"}
 
 
-def test_an_archive_that_is_too_old_is_told_and_a_source_that_splits_slurm_otherwise_heals_it(cluster, gpg):
+def test_an_archive_that_is_too_old_is_healed_by_a_source(cluster, gpg):
     controller, node = machines(cluster, 2)
     has_only(cluster, controller, "slurmctld", "slurm-client", "slurm-wlm-jwt-plugin")
     has_only(cluster, node, "slurmd", "slurm-client")

@@ -161,7 +161,7 @@ def test_a_parameter_that_nobody_could_work_with_is_put_back(cluster, line):
     cluster.await_message(CONTROLLER, UP)
 
 
-def test_the_state_of_a_partition_follows_its_option_and_nothing_else(cluster):
+def test_the_state_of_a_partition_follows_its_option_only(cluster):
     state = lambda: cluster.partition("compute")["State"]
     cluster.juju.config("compute", {"partition-config": "State=DRAIN"})
     eventually(state, lambda seen: seen == "DRAIN", "state", 60)
@@ -277,7 +277,7 @@ def test_nothing_is_reconfigured_while_the_state_cannot_be_written(cluster, lose
 
 
 @pytest.mark.slow
-def test_a_taken_port_is_named_and_actions_say_that_nobody_serves(cluster):
+def test_with_a_taken_port_everybody_is_told_that_nobody_serves(cluster):
     thief = "import signal, socket; s = socket.create_server(('', 6817)); signal.pause()"
     # Connections of the daemon that was there keep the port for a while.
     restart = "--property=Restart=on-failure --property=RestartSec=1 --property=StartLimitIntervalSec=0"

@@ -55,7 +55,7 @@ def test_an_owned_key_is_refused_however_it_is_written(cluster, parameters):
 
 
 @pytest.mark.parametrize("damage", ["chmod 644 {}", slow("echo garbage >{}")])
-def test_a_damaged_key_is_mended_and_slurmd_comes_back_by_itself(cluster, job, damage):
+def test_slurmd_comes_back_by_itself_from_a_damaged_key(cluster, job, damage):
     """slurmd neither starts nor fails then: its unit waits, and so would everybody."""
     key = "/etc/slurm/slurm.jwks"
     cluster.shell("compute/0", damage.format(key))
@@ -66,7 +66,7 @@ def test_a_damaged_key_is_mended_and_slurmd_comes_back_by_itself(cluster, job, d
 
 
 @pytest.mark.slow
-def test_a_slurmd_without_its_program_is_in_the_status_and_comes_back_with_it(cluster, job):
+def test_a_slurmd_comes_back_with_its_lost_program(cluster, job):
     program = cluster.on("compute/0", "readlink", "--canonicalize", "/usr/sbin/slurmd").strip()
     cluster.root("compute/0", "mv", program, f"{program}.away")
     try:

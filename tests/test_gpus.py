@@ -54,7 +54,7 @@ def test_cards_become_gres_of_the_node(cluster, node):
     cluster.await_message("compute/0", "^active: idle, partition compute$")
 
 
-def test_a_job_gets_one_and_only_one(cluster, node):
+def test_a_job_gets_exactly_one(cluster, node):
     seen = cluster.srun("--gres=gpu:1", command=("printenv", "CUDA_VISIBLE_DEVICES"))
     assert seen.strip() in ("0", "1"), seen
     seen = cluster.srun("--gres=gpu:tesla_t4:2", command=("printenv", "CUDA_VISIBLE_DEVICES"))

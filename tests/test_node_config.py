@@ -40,7 +40,7 @@ def test_without_parameters_it_shows_what_slurmd_is_started_with(cluster):
     assert (cluster.daemon(FIRST), options_of(cluster)) == before
 
 
-def test_a_weight_is_changed_and_lasts(cluster):
+def test_a_changed_weight_lasts(cluster):
     asked(cluster, "Weight=7")
     await_value(cluster, "weight", 7)
     assert cluster.node("compute-1")["weight"] == 1
@@ -109,7 +109,7 @@ def test_a_later_wish_is_added_to_an_earlier_one(cluster):
     assert cluster.node("compute-0")["weight"] == 4
 
 
-def test_a_feature_is_added_and_the_partition_keeps_the_node(cluster):
+def test_the_partition_keeps_a_node_with_a_new_feature(cluster):
     asked(cluster, "Feature=bigmem")
     eventually(
         lambda: cluster.node("compute-0")["features"], lambda seen: {"bigmem", "compute"} <= set(seen), "features", 60
@@ -132,7 +132,7 @@ def test_a_reset_brings_back_what_was_detected(cluster):
 @pytest.mark.parametrize(
     "parameters", ["Bogus=3", "RealMemory=lots", *map(slow, ("Weight", "Weight=", "Weight=5 Bogus=1"))]
 )
-def test_a_wrong_key_or_value_is_refused_and_nothing_is_done(cluster, parameters):
+def test_a_wrong_key_or_value_is_refused_before_anything_is_done(cluster, parameters):
     before = cluster.daemon(FIRST), options_of(cluster), cluster.node("compute-0")["weight"]
     said = cluster.refuse(FIRST, "node-config", parameters=parameters)
     word = "Bogus" if "Bogus" in parameters else parameters.split("=")[0]
@@ -158,7 +158,7 @@ def test_scripts_for_the_python_charm_get_the_answers_they_know(cluster):
     assert "Validation for node configuration parameters 'Bogus=1' failed. Reason:" in wrong, wrong
 
 
-def test_while_a_job_runs_nothing_happens_and_afterwards_it_does(cluster):
+def test_a_change_waits_for_the_end_of_the_job(cluster):
     detected = cluster.node("compute-0")["real_memory"]
     job = cluster.start_job("compute-0", seconds=20)
     before = cluster.daemon(FIRST)

@@ -30,7 +30,7 @@ def assert_clients_work(cluster):
 
 
 @pytest.mark.core
-def test_good_parameters_reach_slurm_and_leave_again(cluster):
+def test_good_parameters_are_in_slurm_while_they_are_set(cluster):
     before = cluster.slurm_conf()
     limit = cluster.setting("MaxJobCount")
     job = cluster.start_job("compute-0")
@@ -46,7 +46,7 @@ def test_good_parameters_reach_slurm_and_leave_again(cluster):
     cluster.cancel(job)
 
 
-def test_a_default_of_the_charm_can_be_outweighed_and_comes_back(cluster):
+def test_a_default_of_the_charm_can_be_outweighed(cluster):
     before = cluster.slurm_conf()
     configure(cluster, "ReturnToService=2")
     await_setting(cluster, "ReturnToService", "2")
@@ -176,7 +176,7 @@ def test_after_all_that_the_cluster_is_as_it_was(cluster):
     assert_clients_work(cluster)
 
 
-def test_cgroup_parameters_reach_cgroup_conf_and_leave_again(cluster):
+def test_cgroup_parameters_are_in_cgroup_conf_while_they_are_set(cluster):
     before = cluster.root("slurmctld/0", "cat", "/etc/slurm/cgroup.conf")
     configure(cluster, "AllowedRAMSpace=95", "cgroup-parameters")
     read = lambda: cluster.root("slurmctld/0", "cat", "/etc/slurm/cgroup.conf")
@@ -190,7 +190,7 @@ def test_cgroup_parameters_reach_cgroup_conf_and_leave_again(cluster):
     ("option", "value"),
     [("cgroup-parameters", "NoSuchKey=1"), slow("process-tracking", "guesswork"), ("slurm-source", "not a source")],
 )
-def test_every_bad_option_is_named_and_costs_nothing(cluster, option, value):
+def test_every_bad_option_is_named_at_no_cost(cluster, option, value):
     before = in_effect(cluster)
     configure(cluster, value, option)
     message = cluster.await_message("slurmctld/0", f"^blocked: .*{option}")

@@ -35,7 +35,7 @@ def await_partition(cluster, expected, name="compute"):
 
 
 @pytest.mark.core
-def test_compute_first_and_controller_later_makes_the_same_cluster(cluster):
+def test_a_controller_that_comes_later_makes_the_same_cluster(cluster):
     assert cluster.setting("ClusterName") == "lab"
     assert cluster.partitions() == ["compute", "debug"]
     assert len(set(cluster.hosts(nodes=2))) == 2
@@ -49,7 +49,7 @@ def test_each_application_has_its_own_options(cluster):
 
 
 @pytest.mark.core
-def test_a_changed_option_reaches_slurm_and_the_nodes_stay(cluster):
+def test_a_changed_option_reaches_slurm_without_a_change_of_nodes(cluster):
     job = cluster.start_job("compute-0")
     configure(cluster, "MaxTime=2:00:00 PriorityTier=10")
     await_partition(cluster, {"MaxTime": "02:00:00", "PriorityTier": "10"})
@@ -80,7 +80,7 @@ def test_any_letter_case_and_a_changed_order_are_the_same(cluster):
         slow("just words", "just"),
     ],
 )
-def test_a_wrong_value_is_named_and_changes_nothing(cluster, text, named):
+def test_a_wrong_value_is_named_before_anything_changes(cluster, text, named):
     before = (cluster.slurm_conf(), cluster.reconfigures(), cluster.databags())
     configure(cluster, text)
     try:

@@ -50,7 +50,7 @@ def test_a_daemon_killed_while_nothing_runs_is_not_missed(lab):
     assert lab.frame() == frame
 
 
-def test_a_hook_that_ran_when_the_daemon_was_killed_runs_again_and_no_other_is_lost(lab):
+def test_no_hook_is_lost_with_a_daemon_that_is_killed_during_one(lab):
     held = "client/0"
     lab.hold(held, HELD)
     word = secrets.token_hex(4)

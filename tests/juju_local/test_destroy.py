@@ -32,7 +32,7 @@ def test_a_model_with_lost_machines_is_destroyed_by_force(new_lab, probe):
     lab.destroy()
 
 
-def test_in_order_it_waits_for_a_hook_and_goes_on_when_it_is_done(new_lab, probe):
+def test_in_order_it_waits_for_a_hook(new_lab, probe):
     lab = new_lab()
     lab.juju.deploy(probe, "server")
     lab.juju.deploy(probe, "client")
@@ -62,7 +62,7 @@ def test_in_order_it_waits_for_a_hook_and_goes_on_when_it_is_done(new_lab, probe
     lab.assert_gone()
 
 
-def test_a_time_limit_ends_the_wait_and_force_ends_the_rest(new_lab, probe):
+def test_a_time_limit_ends_the_wait_only(new_lab, probe):
     lab = new_lab()
     lab.juju.deploy(probe, "web")
     lab.settle(web=1)

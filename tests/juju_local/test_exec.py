@@ -31,7 +31,7 @@ def result_of(lab, name):
     return lab.on("web/0", f"systemctl show --property=ActiveState --value {name}.service").strip()
 
 
-def test_a_timer_waits_for_the_hook_and_then_runs_in_a_context_of_its_own(lab):
+def test_a_timer_gets_a_context_of_its_own_after_the_hook(lab):
     lab.hold("web/0", HELD)
     lab.juju.config("web", {"word": "x"})
     lab.await_begin("web/0", HELD, count=2)

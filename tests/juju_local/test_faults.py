@@ -95,7 +95,7 @@ def test_a_hook_that_lost_its_power_runs_again_from_the_top(lab):
     assert runs_of(lab, "web/0") == (runs_of(lab, "web/0")[1],) * 2
 
 
-def test_a_rebooted_machine_runs_start_and_nothing_else(lab):
+def test_a_rebooted_machine_runs_start_only(lab):
     unit = "web/0"
     before = lab.hooks(unit)
     lab.machine("reboot", unit)
@@ -116,7 +116,7 @@ def test_juju_reboot_waits_for_the_end_of_the_hook(lab):
     assert lab.tool(unit, "state-get asked").strip() == "yes"
 
 
-def test_juju_reboot_now_drops_the_hook_and_runs_it_again(lab):
+def test_juju_reboot_now_runs_the_dropped_hook_again(lab):
     unit, boot = "web/0", boot_of(lab, "web/0")
     begun, ended = runs_of(lab, unit)
     before = lab.hooks(unit)

@@ -56,7 +56,7 @@ def test_a_departed_is_heard_when_nothing_is_lost(lab):
     lab.await_gone("client/1")
 
 
-def test_a_grant_beside_its_secret_is_lost_and_a_later_one_is_not(lab):
+def test_only_a_grant_beside_its_secret_is_lost(lab):
     add_and_grant = "uri=$(secret-add word=hidden)\nsecret-grant $uri -r $(relation-ids serve)"
     lab.local("lose", "grant")
     uri = offer_secret(lab, add_and_grant)

@@ -53,7 +53,7 @@ def message_of(lab, unit):
     return lab.unit(unit).workload_status.message
 
 
-def test_it_starts_and_tells_what_it_sees(lab):
+def test_it_tells_what_it_sees_at_its_start(lab):
     for unit in ("vault/0", "shop/0"):
         assert remembered(lab, unit)["events"] == [
             "shelf_storage_attached",
@@ -80,7 +80,7 @@ def test_a_secret_is_granted_and_read_by_the_other_side(lab):
     assert remembered(lab, "shop/0")["passwords"] == ["first", "first"]
 
 
-def test_a_new_revision_reaches_the_other_side_and_the_old_one_goes(lab):
+def test_a_new_revision_replaces_the_old_one_on_the_other_side(lab):
     lab.juju.run("vault/0", "rotate", {"password": "second"})
     eventually(lambda: message_of(lab, "shop/0"), lambda seen: seen == "password second", "status of shop/0", 30)
     secret = next(one for one in lab.juju.secrets() if one.owner == "vault")
@@ -156,7 +156,7 @@ def starts(lab, unit):
         return None  # Its machine is not back yet.
 
 
-def test_a_refresh_brings_the_new_program_and_keeps_the_state(lab, directory):
+def test_a_refreshed_program_finds_its_state(lab, directory):
     before = {unit: remembered(lab, unit) for unit in ("vault/0", "shop/0")}
     lab.juju.refresh("vault", path=pack(directory / "vault-2.charm", 2))
     lab.juju.refresh("shop", path=pack(directory / "shop-2.charm", 2, state_in_juju=True))

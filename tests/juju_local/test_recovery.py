@@ -153,7 +153,7 @@ def test_machines_are_on_again_after_a_reboot_of_the_host(new_lab, probe):
     assert lab.juju.status().machines[lab.machine_of("web/1")].machine_status.current == "stopped"
 
 
-def test_a_damaged_state_is_said_so_and_can_be_destroyed(own_state, probe):
+def test_a_model_with_a_damaged_state_can_be_destroyed(own_state, probe):
     own_state("damaged")
     lab = laboratory.Lab()
     other = laboratory.Lab()

@@ -43,7 +43,7 @@ def test_what_one_machine_writes_the_other_reads(lab):
     assert not is_mounted(lab, "web/2"), "only chosen machines have it"
 
 
-def test_a_read_only_one_can_be_read_and_is_written_by_the_others(lab):
+def test_a_read_only_one_is_read_only_for_that_machine(lab):
     share(lab, "readonly", "web/1")
     with pytest.raises(jubilant.CLIError, match="Read-only file system"):
         write(lab, "web/1", "second")
@@ -54,7 +54,7 @@ def test_a_read_only_one_can_be_read_and_is_written_by_the_others(lab):
     assert read(lab, "web/0", "second") == "web/1"
 
 
-def test_a_lost_one_is_gone_for_that_machine_only_and_comes_back(lab):
+def test_a_lost_one_is_gone_for_that_machine_only(lab):
     share(lab, "lose", "web/1")
     assert not is_mounted(lab, "web/1")
     # What is written meanwhile lands on the machine's own disk, as with a real mount that is gone.
@@ -67,7 +67,7 @@ def test_a_lost_one_is_gone_for_that_machine_only_and_comes_back(lab):
         read(lab, "web/1", "astray")
 
 
-def test_it_is_there_again_after_a_reboot_and_after_a_power_loss(lab):
+def test_it_is_there_again_after_every_kind_of_boot(lab):
     lab.machine("reboot", "web/0")
     lab.machine("poweroff", "web/1")
     lab.machine("poweron", "web/1")
