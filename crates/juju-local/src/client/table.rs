@@ -14,9 +14,10 @@ pub fn render(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String 
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
             let padding = " ".repeat(widths.get(column).copied().unwrap_or(0).saturating_sub(width(cell)));
-            match right.contains(&column) {
-                true => line.push_str(&format!("{padding}{cell}  ")),
-                false => line.push_str(&format!("{cell}{padding}  ")),
+            if right.contains(&column) {
+                line.push_str(&format!("{padding}{cell}  "));
+            } else {
+                line.push_str(&format!("{cell}{padding}  "));
             }
         }
         text.push_str(line.trim_end());

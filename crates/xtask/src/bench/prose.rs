@@ -4,11 +4,10 @@ const WIDEST: usize = 120;
 
 /// Wraps each line that is too long; what follows the first line of a list's item is indented.
 pub(super) fn wrap(text: &str) -> String {
-    let wrapped = text.lines().map(|line| match line.starts_with('|') {
-        true => line.to_owned(),
-        false => fill(line, if line.starts_with("* ") { "  " } else { "" }),
-    });
-    wrapped.map(|line| line + "\n").collect()
+    let wrap = |line: &str| {
+        if line.starts_with('|') { line.to_owned() } else { fill(line, if line.starts_with("* ") { "  " } else { "" }) }
+    };
+    text.lines().map(|line| wrap(line) + "\n").collect()
 }
 
 fn fill(line: &str, indent: &str) -> String {
