@@ -95,7 +95,8 @@ pub fn read(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, File
 
 /// Reads a file that holds text. `None`: there is none.
 ///
-/// Bytes that are no UTF-8 are taken for Latin-1: an administrator's editor may write that into a comment, which Slurm does not mind.
+/// Bytes that are no UTF-8 are taken for Latin-1: an administrator's editor may write that into a comment, which Slurm
+/// does not mind.
 pub fn read_text(host: &Host, path: impl AsRef<Path>) -> Result<Option<String>, FileError> {
     Ok(read(host, path.as_ref())?.map(|bytes| String::from_utf8(bytes).unwrap_or_else(|error| text(error.as_bytes()))))
 }
@@ -135,9 +136,9 @@ pub fn modified(host: &Host, path: impl AsRef<Path>) -> Result<Option<Duration>,
 
 /// Makes `path` hold exactly `content` with `access`, and tells whether anything had to change.
 ///
-/// A reader sees the old file or the new one, never a part; when this returns, the new one survives a power cut. The temporary
-/// file has a fixed name beside the target and no access for others from its first byte, so one left by a killed process is
-/// neither readable nor lasting.
+/// A reader sees the old file or the new one, never a part; when this returns, the new one survives a power cut. The
+/// temporary file has a fixed name beside the target and no access for others from its first byte, so one left by a
+/// killed process is neither readable nor lasting.
 pub fn replace(
     writer: &HostWriter,
     path: impl AsRef<Path>,

@@ -1,10 +1,11 @@
-//! Effects on the machine that a Slurm daemon lives on: packages, files, systemd, mounts, keys, and the talk with Slurm itself.
+//! Effects on the machine that a Slurm daemon lives on: packages, files, systemd, mounts, keys, and the talk with Slurm
+//! itself.
 //!
-//! Everything starts from a [`Machine`], which says where files are and who runs programs; the real one is [`Machine::new`], tests
-//! use a directory of their own. It hands out two views: a [`Host`] to look at and a [`HostWriter`] to change. Each function takes the
-//! view that it needs, so the compiler keeps a look from changing anything and a change from looking. Functions named `ensure_` may be
-//! called any number of times and tell whether they changed something. "Could not ask" is always a value of its own: it never reads as
-//! "absent", "none" or zero.
+//! Everything starts from a [`Machine`], which says where files are and who runs programs; the real one is
+//! [`Machine::new`], tests use a directory of their own. It hands out two views: a [`Host`] to look at and a
+//! [`HostWriter`] to change. Each function takes the view that it needs, so the compiler keeps a look from changing
+//! anything and a change from looking. Functions named `ensure_` may be called any number of times and tell whether
+//! they changed something. "Could not ask" is always a value of its own: it never reads as "absent", "none" or zero.
 //!
 //! ```no_run
 //! use slurm_conf::NodeName;
@@ -39,10 +40,10 @@
 //!
 //! # What it refuses to do
 //!
-//! It decides nothing and knows no Juju. It uses no shell, runs nothing without a deadline, and makes no key an argument of a process.
-//! It does not reconfigure a slurmctld whose state directory cannot be written, because that kills the daemon. It does not follow
-//! an answer of Slurm that it cannot read. Slurm speaks JSON v0.0.42 to it (24.11 and 26.05 both do), or its default if it has
-//! lost that.
+//! It decides nothing and knows no Juju. It uses no shell, runs nothing without a deadline, and makes no key an
+//! argument of a process. It does not reconfigure a slurmctld whose state directory cannot be written, because that
+//! kills the daemon. It does not follow an answer of Slurm that it cannot read. Slurm speaks JSON v0.0.42 to it (24.11
+//! and 26.05 both do), or its default if it has lost that.
 
 pub mod address;
 pub mod clock;

@@ -1,4 +1,5 @@
-//! Where the files and programs of a machine are, and the two views of it: to look at and to change. Holds no state of the machine.
+//! Where the files and programs of a machine are, and the two views of it: to look at and to change. Holds no state of
+//! the machine.
 
 use crate::command::{Command, CommandRunner};
 use std::ffi::OsString;
@@ -75,8 +76,9 @@ impl Machine {
         self
     }
 
-    /// Has Slurm's clients read the configuration that a daemon on this machine fetched, while there is one. By themselves they prefer
-    /// `/etc/slurm/slurm.conf`, and on a machine that was part of another cluster that is another cluster's.
+    /// Has Slurm's clients read the configuration that a daemon on this machine fetched, while there is one. By
+    /// themselves they prefer `/etc/slurm/slurm.conf`, and on a machine that was part of another cluster that is
+    /// another cluster's.
     pub fn with_fetched_conf(mut self, path: impl Into<PathBuf>) -> Self {
         Arc::make_mut(&mut self.place).fetched_conf = Some(path.into());
         self

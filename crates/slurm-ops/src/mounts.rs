@@ -1,4 +1,5 @@
-//! File systems: what is mounted where, by the kernel's table. That touches nothing, so it cannot be held by a server that is gone.
+//! File systems: what is mounted where, by the kernel's table. That touches nothing, so it cannot be held by a server
+//! that is gone.
 
 use crate::files::{self, FileError};
 use crate::machine::Host;

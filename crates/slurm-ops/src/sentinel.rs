@@ -1,7 +1,8 @@
-//! The note in a state directory that says which cluster it belongs to. Written once, when the cluster is born, and never again.
+//! The note in a state directory that says which cluster it belongs to. Written once, when the cluster is born, and
+//! never again.
 //!
-//! slurmctld starts on an empty directory as if there had never been a job, and the jobs that run are then killed as orphans. So
-//! nobody may start it before this note was found and read.
+//! slurmctld starts on an empty directory as if there had never been a job, and the jobs that run are then killed as
+//! orphans. So nobody may start it before this note was found and read.
 
 use crate::command::CommandError;
 use crate::files::{self, Access, FileError};
@@ -59,8 +60,8 @@ pub fn verify(host: &Host, directory: impl AsRef<Path>, identity: &str) -> Senti
 pub fn write_once(writer: &HostWriter, directory: impl AsRef<Path>, identity: &str) -> Result<Sentinel, StoreError> {
     let directory = directory.as_ref();
     match verify(writer.host(), directory, identity) {
-        // Written whole beside its place and then linked, which fails if somebody was faster. A process killed in between leaves the
-        // draft behind, which says nothing about whose the directory is.
+        // Written whole beside its place and then linked, which fails if somebody was faster. A process killed in
+        // between leaves the draft behind, which says nothing about whose the directory is.
         Sentinel::Absent => {
             let text = format!("{}\n", identity.trim());
             match mounts::is_on_this_machine(writer.host(), directory) {

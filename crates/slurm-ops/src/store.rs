@@ -1,7 +1,7 @@
 //! Files on a file system that may not answer: the only way to look at a store that may come from another machine.
 //!
-//! A network file system whose server is gone holds whoever touches it, for ever. So unless the kernel's table of mounts says that a path is on
-//! a disk of this machine, a child looks, which is left behind at its deadline.
+//! A network file system whose server is gone holds whoever touches it, for ever. So unless the kernel's table of
+//! mounts says that a path is on a disk of this machine, a child looks, which is left behind at its deadline.
 
 use crate::command::{Command, CommandError};
 use crate::files::{self, FileError};
@@ -111,7 +111,8 @@ fn list_here(path: &Path) -> Result<Option<Vec<Entry>>, FileError> {
 
 /// Finds what is at a path, and what is in it.
 fn find(host: &Host, path: &Path, depth: &str) -> Result<Option<(Entry, Vec<Entry>)>, StoreError> {
-    // Slurm replaces its files all the time. One that goes while this looks must not make the whole directory seem to be gone.
+    // Slurm replaces its files all the time. One that goes while this looks must not make the whole directory seem to
+    // be gone.
     let command = child(host, "find").args(["-H", &text(host, path), "-ignore_readdir_race", "-maxdepth", depth]);
     let command = command.args(["-printf", r"%T@ %f\0"]);
     let Some(found) = absent(command.bytes())? else { return Ok(None) };

@@ -195,7 +195,8 @@ pub fn read_unit_file(host: &Host, unit: &str) -> Result<Option<String>, FileErr
     files::read_text(host, format!("{UNITS}/{unit}"))
 }
 
-/// Writes `/etc/systemd/system/<unit>.d/<name>.conf` and has systemd read it, both only if it is different. Tells whether it was.
+/// Writes `/etc/systemd/system/<unit>.d/<name>.conf` and has systemd read it, both only if it is different. Tells
+/// whether it was.
 ///
 /// A process killed between the two leaves [`UnitState::needs_daemon_reload`] set.
 pub fn ensure_drop_in(writer: &HostWriter, unit: &str, name: &str, text: &str) -> Result<bool, DropInError> {
@@ -207,8 +208,8 @@ pub fn ensure_drop_in(writer: &HostWriter, unit: &str, name: &str, text: &str) -
     Ok(changed)
 }
 
-/// Writes a unit file of our own, `/etc/systemd/system/<unit>`, and has systemd read it, both only if it is different. Tells whether
-/// it was.
+/// Writes a unit file of our own, `/etc/systemd/system/<unit>`, and has systemd read it, both only if it is different.
+/// Tells whether it was.
 pub fn ensure_unit_file(writer: &HostWriter, unit: &str, text: &str) -> Result<bool, DropInError> {
     ensure_unit_file_in(writer, UNITS, unit, text)
 }
@@ -227,8 +228,8 @@ fn ensure_unit_file_in(writer: &HostWriter, directory: &str, unit: &str, text: &
     Ok(changed)
 }
 
-/// Returns the text of a service that runs `command` once, for `OnFailure=` of another unit or for a timer. A run that fails is forgotten:
-/// only the journal tells of it.
+/// Returns the text of a service that runs `command` once, for `OnFailure=` of another unit or for a timer. A run that
+/// fails is forgotten: only the journal tells of it.
 ///
 /// A percent or dollar sign in an argument stays what it is.
 pub fn one_shot_service(description: &str, command: &[String], limit: Duration) -> String {

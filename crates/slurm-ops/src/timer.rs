@@ -1,8 +1,8 @@
 //! Timers of systemd that call a command again and again until they are ended, and do not survive a boot.
 //!
-//! The service that makes the call is a file of ours, and only the timer is transient. A transient service would still be loaded
-//! while its call waits for Juju's lock, and systemd then refuses to make another timer of that name: the very hook or action that
-//! holds the lock could not set one.
+//! The service that makes the call is a file of ours, and only the timer is transient. A transient service would still
+//! be loaded while its call waits for Juju's lock, and systemd then refuses to make another timer of that name: the
+//! very hook or action that holds the lock could not set one.
 
 use crate::files;
 use crate::machine::{Host, HostWriter};
@@ -25,8 +25,9 @@ pub fn is_set(host: &Host, name: &str) -> bool {
     files::exists(host, format!("/run/systemd/transient/{name}.timer"))
 }
 
-/// Sets a timer that calls a command again and again, unless it is set, and tells whether it was not. `name` is that of the timer and of the
-/// service it starts, without suffix: `compute-0-look-again`. A call of an earlier timer may still be in progress, or be who asks.
+/// Sets a timer that calls a command again and again, unless it is set, and tells whether it was not. `name` is that of
+/// the timer and of the service it starts, without suffix: `compute-0-look-again`. A call of an earlier timer may still
+/// be in progress, or be who asks.
 ///
 /// A call that fails is made up for by the next. systemd starts no service that still runs, so calls never pile up.
 pub fn ensure_set(

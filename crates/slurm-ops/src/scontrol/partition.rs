@@ -110,8 +110,8 @@ pub fn set_partition_state(
     update(writer, name, &format!("state={word}"))
 }
 
-/// Deletes a partition from the running slurmctld; its line in slurm.conf goes next. One that is not there counts as deleted; one
-/// that jobs name is refused.
+/// Deletes a partition from the running slurmctld; its line in slurm.conf goes next. One that is not there counts as
+/// deleted; one that jobs name is refused.
 pub fn delete_partition(writer: &HostWriter, name: &PartitionName) -> Result<(), ScontrolError> {
     match change(&scontrol(writer.host()).arg("delete").arg(format!("partitionname={name}"))) {
         Err(error) if error.refusal() == Some(Refusal::NoSuchPartition) => Ok(()),
@@ -122,12 +122,13 @@ pub fn delete_partition(writer: &HostWriter, name: &PartitionName) -> Result<(),
 /// How long slurmctld may take to write its partitions.
 const SAVE_PATIENCE: Duration = Duration::from_secs(2);
 const SAVE_PAUSE: Duration = Duration::from_millis(50);
-/// The setting through which it is made to. Any will do; this one hardly anybody changes, so nobody does in the very moment between the look and
-/// the update, which would take it back.
+/// The setting through which it is made to. Any will do; this one hardly anybody changes, so nobody does in the very
+/// moment between the look and the update, which would take it back.
 const SAVED_THROUGH: &str = "LLN";
 
-/// Has slurmctld write all its partitions to disk now, by setting one of them to what it is, and tells whether that was seen on
-/// `state_file`. After a reconfigure the file still has the partitions from before, and a takeover would restore those.
+/// Has slurmctld write all its partitions to disk now, by setting one of them to what it is, and tells whether that was
+/// seen on `state_file`. After a reconfigure the file still has the partitions from before, and a takeover would
+/// restore those.
 pub fn save_partitions(
     writer: &HostWriter,
     name: &PartitionName,

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 /// The user that slurmctld runs as.
 const SLURM_USER: &str = "slurm";
 
-/// A reconfigure of a thousand nodes and partitions takes a second; after vanished nodes, scontrol itself gives up after 10 s.
+/// A reconfigure of a thousand nodes and partitions takes a second; after vanished nodes, scontrol itself gives up
+/// after 10 s.
 const RECONFIGURE_DEADLINE: Duration = Duration::from_secs(60);
 const CHECK_DEADLINE: Duration = Duration::from_secs(15);
 /// A successor waits up to a minute for a file; a slow one may take as long.
@@ -41,7 +42,8 @@ pub enum Reconfigure {
 /// What Slurm's own parser thinks of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Candidate {
-    /// Keys and values can be read. slurmctld may still refuse it: unknown plugins, a partition twice, unknown node sets.
+    /// Keys and values can be read. slurmctld may still refuse it: unknown plugins, a partition twice, unknown node
+    /// sets.
     Readable,
     /// Keys or values cannot be read.
     Refused {
@@ -55,8 +57,9 @@ pub enum Candidate {
     },
 }
 
-/// Tells why slurmctld must not be told to reconfigure now, if so. Without a state directory that it can write it would die; without room
-/// there its successor would begin with the state of long ago, and forget or repeat every job of since.
+/// Tells why slurmctld must not be told to reconfigure now, if so. Without a state directory that it can write it would
+/// die; without room there its successor would begin with the state of long ago, and forget or repeat every job of
+/// since.
 pub fn can_reconfigure(host: &Host, state_directory: impl AsRef<Path>) -> Result<(), String> {
     match store::is_writable(host, state_directory.as_ref(), SLURM_USER) {
         Ok(true) if !room::is_enough(host, &state_directory) => {
@@ -70,8 +73,8 @@ pub fn can_reconfigure(host: &Host, state_directory: impl AsRef<Path>) -> Result
 
 /// Has slurmctld take up the files in `/etc/slurm`, and with it every registered slurmd.
 ///
-/// `state_directory` is where slurmctld keeps its state. If that cannot be written a reconfigure would kill the daemon, so
-/// then nobody is asked.
+/// `state_directory` is where slurmctld keeps its state. If that cannot be written a reconfigure would kill the daemon,
+/// so then nobody is asked.
 pub fn reconfigure(writer: &HostWriter, state_directory: impl AsRef<Path>) -> Reconfigure {
     if let Err(why) = can_reconfigure(writer.host(), state_directory) {
         return Reconfigure::Unknown { why };
@@ -98,22 +101,24 @@ pub fn reconfigure(writer: &HostWriter, state_directory: impl AsRef<Path>) -> Re
     if !output.stderr.contains("slurm_reconfigure error") {
         return Reconfigure::Unknown { why: format!("scontrol exited with {}: {}", output.code, output.complaint()) };
     }
-    // The client only ever says "Unspecified error"; the successor that failed to start wrote the reason to the journal.
+    // The client only ever says "Unspecified error"; the successor that failed to start wrote the reason to the
+    // journal.
     Reconfigure::Refused {
         reason: journal::complaint_of_reconfigure(writer.host(), began)
             .unwrap_or_else(|| output.complaint().to_owned()),
     }
 }
 
-/// Tells whether no client on this machine gets through although slurmctld runs. One of 25.11.2 that resumes after a refused reconfigure
-/// no longer serves its socket, which the successor took along, and only a restart brings it back.
+/// Tells whether no client on this machine gets through although slurmctld runs. One of 25.11.2 that resumes after a
+/// refused reconfigure no longer serves its socket, which the successor took along, and only a restart brings it back.
 pub fn is_shut_out(host: &Host) -> bool {
     let answer = scontrol(host).arg("ping").deadline(CHECK_DEADLINE).output();
     answer.is_ok_and(|output| !output.success() && output.stderr.contains("failed to connect to any sack sockets"))
 }
 
-/// Waits for how a reconfigure ends whose client has given up. Asking again would only queue behind it: slurmctld serves nobody while its
-/// successor starts, and that one waits a minute for a file that is not there. `None`: the journal does not tell.
+/// Waits for how a reconfigure ends whose client has given up. Asking again would only queue behind it: slurmctld
+/// serves nobody while its successor starts, and that one waits a minute for a file that is not there. `None`: the
+/// journal does not tell.
 fn awaited(host: &Host, began: u64) -> Option<Reconfigure> {
     let end = Instant::now() + LATE_VERDICT;
     loop {
@@ -126,14 +131,15 @@ fn awaited(host: &Host, began: u64) -> Option<Reconfigure> {
     }
 }
 
-/// Has Slurm's parser read a configuration, without asking any daemon. `text` is at `path` while it is read, and gone afterwards;
-/// relative `Include` lines are looked for beside it.
+/// Has Slurm's parser read a configuration, without asking any daemon. `text` is at `path` while it is read, and gone
+/// afterwards; relative `Include` lines are looked for beside it.
 pub fn check(writer: &HostWriter, path: impl AsRef<Path>, text: &str) -> Result<Candidate, FileError> {
     with_candidate(writer, path.as_ref(), text, |path| parse(writer.host(), path))
 }
 
-/// Does what [`check`] does and, in the same breath, asks slurmctld about its nodes, of whose settings a reconfigure takes some away: the client
-/// reads the candidate first, and reaches slurmctld by what stands in it. No settings: the candidate is refused, or nobody could be asked.
+/// Does what [`check`] does and, in the same breath, asks slurmctld about its nodes, of whose settings a reconfigure
+/// takes some away: the client reads the candidate first, and reaches slurmctld by what stands in it. No settings: the
+/// candidate is refused, or nobody could be asked.
 pub fn check_and_ask(
     writer: &HostWriter,
     path: impl AsRef<Path>,
@@ -173,7 +179,8 @@ fn parse_and_ask(host: &Host, path: &Path) -> (Candidate, Option<NodeSettings>) 
         Ok(output) if output.success() => (Candidate::Readable, Some(NodeSettings::from_shown(&output.stdout))),
         Ok(output) => match parser_complaint(&output.stderr) {
             Some(reason) => (Candidate::Refused { reason }, None),
-            // That slurmctld does not answer says nothing, unless it answers those who read the file in place, and them alone.
+            // That slurmctld does not answer says nothing, unless it answers those who read the file in place, and them
+            // alone.
             None if show_nodes(host).output().is_ok_and(|output| output.success()) => match ask() {
                 Ok(output) if output.success() => (Candidate::Readable, Some(NodeSettings::from_shown(&output.stdout))),
                 Ok(output) => (Candidate::Refused { reason: complaints(&output.stderr) }, None),

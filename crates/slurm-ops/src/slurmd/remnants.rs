@@ -1,8 +1,9 @@
 //! Processes of slurmd that outlive their time, and their end.
 //!
-//! A reconfigure makes slurmd start its successor. Now and then the fork on the way there never returns: systemd goes on watching the old
-//! process, which no longer reacts to anything, while the successor serves. A stop then lasts until systemd loses patience, and the
-//! successor, whom nobody stops, keeps the port from the next slurmd. Jobs have processes of their own, `slurmstepd`, and live on.
+//! A reconfigure makes slurmd start its successor. Now and then the fork on the way there never returns: systemd goes
+//! on watching the old process, which no longer reacts to anything, while the successor serves. A stop then lasts until
+//! systemd loses patience, and the successor, whom nobody stops, keeps the port from the next slurmd. Jobs have
+//! processes of their own, `slurmstepd`, and live on.
 
 use crate::command::CommandError;
 use crate::machine::{Host, HostWriter};
@@ -21,8 +22,8 @@ pub fn processes(host: &Host, unit: &str) -> Vec<u32> {
     found
 }
 
-/// Tells whether a slurmd of the unit has been there for a while beside the one that systemd watches. slurmd itself starts others for
-/// moments only, and these become something else.
+/// Tells whether a slurmd of the unit has been there for a while beside the one that systemd watches. slurmd itself
+/// starts others for moments only, and these become something else.
 pub fn has_old(host: &Host, unit: &str, watched: Option<u32>) -> bool {
     let age = |pid: &u32| Process::read(host, *pid).and_then(|process| process.age(host));
     let others = processes(host, unit).into_iter().filter(|pid| Some(*pid) != watched);
@@ -69,9 +70,9 @@ fn left_behind(host: &Host, unit: &str, spared: Option<u32>) -> Vec<u32> {
     processes(host, unit).into_iter().filter(|pid| !is_spared(*pid)).collect()
 }
 
-/// Kills what is left of slurmd in a unit and systemd has lost sight of, and returns which those were. The process that systemd watches is spared
-/// with all that it started: a slurmd that fetches its configuration has a child do it, and waits for that child for ever. The jobs of the node
-/// go on.
+/// Kills what is left of slurmd in a unit and systemd has lost sight of, and returns which those were. The process that
+/// systemd watches is spared with all that it started: a slurmd that fetches its configuration has a child do it, and
+/// waits for that child for ever. The jobs of the node go on.
 pub fn end(writer: &HostWriter, unit: &str) -> Result<Vec<u32>, CommandError> {
     let watched = systemd::state(writer.host(), unit)?.main_pid;
     end_all_but(writer, unit, watched)
@@ -89,11 +90,11 @@ fn end_all_but(writer: &HostWriter, unit: &str, spared: Option<u32>) -> Result<V
 /// How often to look whether a daemon is up.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Waits for as long as `patience` until slurmd is up and the controllers know the node, and then no longer: whether they do is for the next
-/// look to tell.
+/// Waits for as long as `patience` until slurmd is up and the controllers know the node, and then no longer: whether
+/// they do is for the next look to tell.
 ///
-/// A slurmd that has been told to go and has not by then never will, and keeps the next one from coming. What is left of it is killed and
-/// its successor waited for once more. Returns what was killed. The jobs of the node go on.
+/// A slurmd that has been told to go and has not by then never will, and keeps the next one from coming. What is left
+/// of it is killed and its successor waited for once more. Returns what was killed. The jobs of the node go on.
 pub fn await_start(
     writer: &HostWriter,
     unit: &str,
@@ -121,8 +122,8 @@ fn await_known(host: &Host, unit: &str, node: &NodeName, patience: Duration) -> 
     }
 }
 
-/// Without control groups the programs of jobs are in the unit as well, under whatever names their users give them. Debian's slurmd is
-/// a link to the second name. A package that was upgraded leaves `(deleted)` behind it.
+/// Without control groups the programs of jobs are in the unit as well, under whatever names their users give them.
+/// Debian's slurmd is a link to the second name. A package that was upgraded leaves `(deleted)` behind it.
 fn runs_slurmd(host: &Host, pid: u32) -> bool {
     let program = fs::read_link(host.path(format!("/proc/{pid}/exe"))).unwrap_or_default();
     let program = program.to_string_lossy();
