@@ -35,6 +35,7 @@ struct Programs {
 #[derive(Debug, Default)]
 struct State {
     calls: Vec<String>,
+    reads: Vec<String>,
     units: BTreeMap<String, Unit>,
     next_pid: u32,
     archive: Archive,
@@ -362,6 +363,11 @@ impl CommandRunner for Programs {
             "srun" if self.is_installed("slurm-client") => Some(slurm.lock().srun(root, &words)),
             _ => None,
         }
+    }
+
+    fn before_read(&self, path: &Path) {
+        let shown = path.strip_prefix(self.root.path()).unwrap_or(path);
+        self.state().reads.push(format!("/{}", shown.display()));
     }
 
     fn before_write(&self, path: &Path) {

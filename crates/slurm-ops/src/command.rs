@@ -28,6 +28,9 @@ pub trait CommandRunner: fmt::Debug + Send + Sync {
 
     /// Is told before a file or directory is changed, so that a test can end things right there.
     fn before_write(&self, _path: &Path) {}
+
+    /// Is told before a file is read.
+    fn before_read(&self, _path: &Path) {}
 }
 
 /// How a program ended that a [`CommandRunner`] ran.

@@ -86,6 +86,7 @@ impl Access {
 /// Reads a file. `None`: there is none.
 pub fn read(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, FileError> {
     let path = host.path(path);
+    host.before_read(&path);
     match fs::read(&path) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

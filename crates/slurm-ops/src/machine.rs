@@ -117,6 +117,13 @@ impl Host {
         self.place.path(path.as_ref())
     }
 
+    /// Announces that a file is about to be read, to the runner that takes the system's place.
+    pub(crate) fn before_read(&self, path: &Path) {
+        if let Some(runner) = &self.place.runner {
+            runner.before_read(path);
+        }
+    }
+
     /// Prepares a program that only looks.
     pub(crate) fn command(&self, program: &str) -> Command {
         let command = Command::new(program);

@@ -121,7 +121,9 @@ impl<C: Charm> Dispatch<'_, C> {
         ask: Ask<QuestionOf<C>>,
         beside: impl FnOnce() -> T,
     ) -> Result<T, RoundsError<C::Error>> {
-        let (answers, beside) = looks::<C, T>(&self.view, facts, &ask.into_questions(), beside);
+        let questions = ask.into_questions();
+        tracing::debug!("looks at {questions:?}");
+        let (answers, beside) = looks::<C, T>(&self.view, facts, &questions, beside);
         for (question, answer) in answers {
             let fact = answer.map_err(|source| RoundsError::Look { question: format!("{question:?}"), source })?;
             facts.learn(fact);
