@@ -13,8 +13,22 @@ pub struct Hook {
     pub(crate) parameters: Option<Value>,
 }
 
+impl std::fmt::Display for Hook {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())?;
+        let about = ["JUJU_REMOTE_UNIT", "JUJU_DEPARTING_UNIT"].map(|key| self.variables.get(key));
+        match about {
+            [Some(unit), _] if unit.is_empty() => Ok(()),
+            [Some(unit), Some(leaving)] if unit != leaving => write!(formatter, " {unit}, {leaving} leaves"),
+            [Some(unit), _] => write!(formatter, " {unit}"),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Hook {
-    /// A hook that has a name and nothing more: `install`, `config-changed`, `update-status`, a timer of the charm's own.
+    /// A hook that has a name and nothing more: `install`, `config-changed`, `update-status`, a timer of the charm's
+    /// own.
     pub fn named(name: &str) -> Self {
         Self { path: format!("hooks/{name}"), variables: BTreeMap::new(), relation: None, parameters: None }
     }
@@ -26,6 +40,19 @@ impl Hook {
         hook.variables.insert("JUJU_ACTION_NAME", name.to_owned());
         hook.parameters = Some(parameters);
         hook
+    }
+
+    /// A secret that the unit has read has another revision.
+    pub fn secret_changed(id: &str, label: &str) -> Self {
+        let mut hook = Self::named("secret-changed");
+        hook.variables.insert("JUJU_SECRET_ID", format!("secret:{id}"));
+        hook.variables.insert("JUJU_SECRET_LABEL", label.to_owned());
+        hook
+    }
+
+    /// Returns its name: `config-changed`, `slurmd-relation-joined`.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
     }
 
     /// A relation begins.

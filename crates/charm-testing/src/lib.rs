@@ -1,15 +1,20 @@
 //! Whole dispatches without Juju and without a machine: state in, event, state out.
 //!
-//! [`Model`] is a model of Juju in memory. It answers hook tools in Juju's words, commits what a dispatch wrote only if that
-//! ends well, and refuses worlds that Juju could not produce: an option that the charm does not declare, an endpoint that it does
-//! not have, application data written by a unit that does not lead. [`FakeMachine`] is a machine with behaviour: packages that
-//! can be installed, services that start and stop, and a small Slurm that takes up its configuration and registers nodes. Its
-//! files are real ones in a directory of their own, so that modes and owners and atomic replacement are what they are.
+//! [`Model`] is a model of Juju in memory. It answers hook tools in Juju's words, commits what a dispatch wrote only if
+//! that ends well, and refuses worlds that Juju could not produce: an option that the charm does not declare, an
+//! endpoint that it does not have, application data written by a unit that does not lead. [`FakeMachine`] is a machine
+//! with behaviour: packages that can be installed, services that start and stop. Its files are real ones in a directory
+//! of their own, so that modes and owners and atomic replacement are what they are. [`FakeSlurm`] is a small Slurm for
+//! all machines of a cluster: it takes up its configuration, registers nodes, and forgets what the real one forgets.
+//!
+//! A test dispatches hooks one by one ([`Model::dispatch`]), or puts units on machines ([`Model::host`]) and has hooks
+//! come in Juju's order, and timers call, until all is at rest ([`Model::settle`]). `tests/cluster` has both charms
+//! meet that way.
 //!
 //! A [`Knife`] ends a dispatch before any of its effects, to see what the next one makes of that.
 //!
-//! It is for tests only, and what passes here is not yet shown to work: whether Juju and Slurm really answer like this is what
-//! the process and cluster tests are for. It schedules nothing: which hook comes next is for the test to say.
+//! It is for tests only, and what passes here is not yet shown to work: whether Juju and Slurm really answer like this
+//! is what the process and cluster tests are for.
 //!
 //! ```
 //! use charm_testing::{Hook, Model};
@@ -36,6 +41,8 @@ mod metadata;
 mod model;
 #[cfg(test)]
 mod model_tests;
+#[cfg(test)]
+mod schedule_tests;
 mod slurm;
 #[cfg(test)]
 mod slurm_tests;
@@ -43,5 +50,5 @@ mod slurm_tests;
 pub use hook::Hook;
 pub use knife::Knife;
 pub use machine::FakeMachine;
-pub use model::{Dispatched, Impossible, Model};
+pub use model::{Dispatched, Impossible, Model, Ran};
 pub use slurm::{FakeJob, FakeSlurm};

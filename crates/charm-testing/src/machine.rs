@@ -46,8 +46,8 @@ struct State {
 }
 
 impl FakeMachine {
-    /// Returns a fresh machine for a unit: nothing is installed, the archive has everything, and whoever asks Slurm for its controllers
-    /// gets an answer.
+    /// Returns a fresh machine for a unit: nothing is installed, the archive has everything, and whoever asks Slurm for
+    /// its controllers gets an answer.
     #[expect(clippy::missing_panics_doc, reason = "a test without its stage has to end")]
     pub fn of(unit: &UnitName) -> Self {
         // Every file is written out to its disk, which in memory takes no time.
@@ -79,8 +79,8 @@ impl FakeMachine {
         self
     }
 
-    /// Makes the machine part of a cluster, in which some machine has to run slurmctld. A machine that is part of none has a Slurm of its own,
-    /// whose controller the test plays.
+    /// Makes the machine part of a cluster, in which some machine has to run slurmctld. A machine that is part of none
+    /// has a Slurm of its own, whose controller the test plays.
     #[must_use]
     pub fn in_cluster(self, slurm: &FakeSlurm) -> Self {
         *self.programs.slurm.lock().unwrap_or_else(PoisonError::into_inner) = slurm.clone();
@@ -128,22 +128,23 @@ impl FakeMachine {
         self.programs.crash(&mut self.programs.state(), service);
     }
 
-    /// Has systemd start a service that failed once more, as it does by itself some seconds later if it was told so.
+    /// Has systemd start a service that failed once more, as it does by itself seconds later if it was told to.
     pub fn revive(&self, service: &str) {
         self.programs.start(&mut self.programs.state(), service, false);
     }
 
-    /// Takes the power away and gives it back: every daemon is gone without a word, what was in memory as well, and what is enabled starts.
+    /// Takes the power away and gives it back: every daemon is gone without a word, what was in memory as well. What is
+    /// enabled starts.
     pub fn reboot(&self) {
         self.programs.reboot(&mut self.programs.state());
     }
 
-    /// Has the slurmctld of this machine take control as a backup does when the primary is gone. Tells whether it survived that.
+    /// Has the slurmctld of this machine take control as a backup does when the primary is gone. Tells whether it
+    /// survives.
     pub fn take_over(&self) -> bool {
         self.programs.slurm().lock().take_over(self.programs.root.path())
     }
 
-    #[expect(dead_code, reason = "for the scheduler of the model")]
     /// Returns the events that timers of this machine send to a unit: what `juju-exec` is told to dispatch.
     pub(crate) fn timers(&self, unit: &UnitName) -> Vec<String> {
         let entries = fs::read_dir(self.programs.path("/run/systemd/transient")).into_iter().flatten().flatten();

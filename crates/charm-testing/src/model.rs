@@ -2,8 +2,11 @@
 //!
 //! How hook tools are answered is in `session`; what is kept is in `state`.
 
+mod schedule;
 mod session;
 mod state;
+
+pub use schedule::Ran;
 
 use crate::hook::Hook;
 use crate::knife::{Killed, Knife};
@@ -35,6 +38,7 @@ impl Impossible {
 pub struct Model {
     state: Arc<Mutex<State>>,
     knife: Knife,
+    agenda: Arc<Mutex<schedule::Agenda>>,
 }
 
 /// What one dispatch did.
@@ -156,7 +160,8 @@ impl Model {
         Ok(())
     }
 
-    /// Integrates two endpoints, one of which provides what the other requires, and returns the relation as each of them sees it.
+    /// Integrates two endpoints, one of which provides what the other requires, and returns the relation as each of
+    /// them sees it.
     pub fn integrate(
         &self,
         one: (&AppName, &str),
@@ -199,11 +204,7 @@ impl Model {
 
     /// Ends a relation; its bags and grants are gone.
     pub fn end(&self, relation: &RelationId) {
-        let mut state = self.state();
-        state.relations.remove(&relation.number());
-        for secret in state.secrets.values_mut() {
-            secret.grants.remove(&relation.number());
-        }
+        self.state().end(relation.number());
     }
 
     /// Writes the bag of an application that the test plays itself.
@@ -225,8 +226,8 @@ impl Model {
         Ok(())
     }
 
-    /// Has the agent of a unit go on seeing the other application's bag as it first read it, empty, as Juju's does after a relation was made
-    /// again; or takes that back, as a restart of the agent does.
+    /// Has the agent of a unit go on seeing the other application's bag as it first read it, empty, as Juju's does
+    /// after a relation was made again; or takes that back, as a restart of the agent does.
     pub fn deafen(&self, unit: &UnitName, relation: &RelationId, deaf: bool) -> Result<(), Impossible> {
         let mut state = self.state();
         let heard = &mut state.unit(unit)?.deaf_to;
@@ -343,8 +344,9 @@ impl Model {
         self.state().until_failure.take().is_some()
     }
 
-    /// Dispatches a hook or an action on a unit: `run` is the charm. What it wrote counts only if it ends with 0, or if it was one of
-    /// the charm's own `timers` that called: after `juju-exec` Juju commits what there is, also of a process that was killed.
+    /// Dispatches a hook or an action on a unit: `run` is the charm. What it wrote counts only if it ends with 0, or if
+    /// it was one of the charm's own `timers` that called: after `juju-exec` Juju commits what there is, also of a
+    /// process that was killed.
     pub fn dispatch(
         &self,
         unit: &UnitName,

@@ -1,7 +1,8 @@
-//! A small Slurm, one for all machines of a cluster: slurmctld with its memory and its state directory, slurmd on each node, and the clients.
+//! A small Slurm, one for all machines of a cluster: slurmctld with its memory and its state directory, slurmd on each
+//! node, and the clients.
 //!
-//! A machine that belongs to no cluster has a Slurm of its own, whose controller the test plays: it takes every slurmd and every key. In a
-//! [`FakeSlurm`] that several machines share, somebody has to start slurmctld first.
+//! A machine that belongs to no cluster has a Slurm of its own, whose controller the test plays: it takes every slurmd
+//! and every key. In a [`FakeSlurm`] that several machines share, slurmctld has to be started on one of them first.
 //!
 //! It has the habits of the real one that cost others nodes and jobs; `slurm_tests` names them.
 
@@ -47,7 +48,8 @@ impl FakeSlurm {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what became of jobs that did not end by themselves, one line each: an empty list is what every story should end with.
+    /// Returns what became of jobs that did not end by themselves, one line each. Most stories should end with an empty
+    /// list.
     pub fn losses(&self) -> Vec<String> {
         self.lock().losses.clone()
     }

@@ -1,4 +1,5 @@
-//! One dispatch as Juju's agent sees it: hook tools answered from a draft of the model, which becomes the model if all ends well.
+//! One dispatch as Juju's agent sees it: hook tools answered from a draft of the model, which becomes the model if all
+//! ends well.
 //!
 //! Texts and exit codes are Juju's. Secrets are in `secrets`.
 
@@ -197,11 +198,22 @@ impl Inner {
         self.draft.unit(&self.unit).expect("invariant: the unit was there at the start")
     }
 
+    fn has_left(&self, relation: u64) -> bool {
+        let own = self.draft.apps.get(&self.unit.app()).and_then(|app| app.units.get(&self.unit));
+        own.is_some_and(|own| own.left.contains(&relation))
+    }
+
+    fn ghosts(&self, relation: u64) -> Vec<&UnitName> {
+        let own = self.draft.apps.get(&self.unit.app()).and_then(|app| app.units.get(&self.unit));
+        let ghosts = own.map(|own| &own.ghosts).into_iter().flatten();
+        ghosts.filter(|(number, _)| *number == relation).map(|(_, unit)| unit).collect()
+    }
+
     fn relation(&self, arguments: &Arguments) -> Result<(u64, &Relation), (i32, String)> {
         let Some(text) = arguments.option("-r") else { return misused("no relation id specified") };
         let number = text.rsplit_once(':').map_or(text, |(_, number)| number).parse::<u64>();
         let found = number.ok().and_then(|number| Some((number, self.draft.relations.get(&number)?)));
-        match found.filter(|(_, relation)| relation.has(&self.unit.app())) {
+        match found.filter(|(number, relation)| relation.has(&self.unit.app()) && !self.has_left(*number)) {
             Some(found) => Ok(found),
             None => misused(format!("invalid value \"{text}\" for option -r: relation not found")),
         }
@@ -289,20 +301,26 @@ impl Inner {
             return json!([]);
         }
         let app = self.unit.app();
-        let own = self.draft.relations.iter().filter_map(|(number, relation)| relation.id_for(&app, *number));
+        let own = self.draft.relations.iter().filter(|(number, _)| !self.has_left(**number));
+        let own = own.filter_map(|(number, relation)| relation.id_for(&app, *number));
         let fits = |id: &charm::RelationId| id.as_str().rsplit_once(':').is_some_and(|(own, _)| own == endpoint);
         json!(own.filter(fits).map(|id| id.to_string()).collect::<Vec<_>>())
     }
 
     fn relation_list(&self, arguments: &Arguments) -> Answer {
-        let (_, relation) = self.relation(arguments)?;
+        let (number, relation) = self.relation(arguments)?;
         let remote = relation.remote(&self.unit.app());
         if arguments.flag("--app") {
             return Ok(json!(remote.as_str()).to_string());
         }
         let units = self.draft.apps.get(&remote).map(|app| &app.units).into_iter().flatten();
         let gone = self.hook.variables.get("JUJU_DEPARTING_UNIT");
-        let names = units.map(|(name, _)| name.to_string()).filter(|name| *name != self.unit.as_str());
+        if gone.is_some_and(|gone| gone == self.unit.as_str()) {
+            // Whoever leaves sees nobody.
+            return Ok("[]".to_owned());
+        }
+        let ghosts = self.ghosts(number).into_iter().map(ToString::to_string);
+        let names = units.map(|(name, _)| name.to_string()).filter(|name| *name != self.unit.as_str()).chain(ghosts);
         Ok(json!(names.filter(|name| Some(name) != gone).collect::<Vec<_>>()).to_string())
     }
 
@@ -324,7 +342,9 @@ impl Inner {
             }
         } else if owner.split_once('/').is_none() {
             return misused(format!("expected unit name, got application name \"{owner}\""));
-        } else if !relation.ends.iter().any(|(end, _)| self.draft.apps[end].units.keys().any(|u| u.as_str() == owner)) {
+        } else if !relation.ends.iter().any(|(end, _)| self.draft.apps[end].units.keys().any(|u| u.as_str() == owner))
+            && !self.ghosts(number).iter().any(|ghost| ghost.as_str() == owner)
+        {
             return refused("relation unit not found");
         }
         Ok(json!(relation.bags.get(owner)).to_string())

@@ -38,6 +38,12 @@ pub(super) struct Unit {
     pub(super) dying: bool,
     /// Relations whose other application its agent goes on seeing as it was at first, that is, silent.
     pub(super) deaf_to: BTreeSet<u64>,
+    /// Relations that it has left.
+    pub(super) left: BTreeSet<u64>,
+    /// Units that are gone from a relation without its agent having heard.
+    pub(super) ghosts: BTreeSet<(u64, UnitName)>,
+    /// Secrets that it has read, each with the latest revision it knows of and its label for it.
+    pub(super) read: BTreeMap<String, (usize, String)>,
 }
 
 #[derive(Clone)]
@@ -67,6 +73,14 @@ impl State {
         self.next_relation += 1;
         self.relations.insert(number, Relation { ends, bags: BTreeMap::new() });
         number
+    }
+
+    /// Ends a relation; its bags and grants are gone.
+    pub(super) fn end(&mut self, number: u64) {
+        self.relations.remove(&number);
+        for secret in self.secrets.values_mut() {
+            secret.grants.remove(&number);
+        }
     }
 
     /// Twenty letters and digits, as Juju makes them.

@@ -1,4 +1,5 @@
-//! `scontrol`, `squeue`, `scancel` and `srun` on a machine of the cluster. They need a daemon of Slurm beside them, which lends them its key.
+//! `scontrol`, `squeue`, `scancel` and `srun` on a machine of the cluster. They need a daemon of Slurm beside them,
+//! which lends them its key.
 
 use super::jobs::FakeJob;
 use super::{Settings, Slurm, configuration};
@@ -211,7 +212,8 @@ impl Slurm {
         if complaint.is_empty() { says("") } else { fails(1, complaint) }
     }
 
-    /// A small job on a node that takes jobs says the node's name. One that does not say how little memory it needs wants all of it.
+    /// A small job on a node that takes jobs says the node's name. A job that does not say how little memory it needs
+    /// wants all of it.
     pub(crate) fn srun(&mut self, root: &Path, words: &[&str]) -> Ended {
         if let Some(silence) = self.silence(root) {
             return fails(1, silence);

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 const NODES: &str = "node_state";
 const JOBS: &str = "job_state";
@@ -74,8 +74,8 @@ impl Configuration {
 }
 
 impl Slurm {
-    /// Takes up a configuration. Of a partition that was known slurmctld keeps the state, if it is told to. What else was set by hand is lost;
-    /// jobs that have no place any more fail.
+    /// Takes up a configuration. Of a partition that was known slurmctld keeps the state, if it is told to. What else
+    /// was set by hand is lost; jobs that have no place any more fail.
     pub(super) fn take_up(&mut self, read: Configuration) {
         let mut partitions = read.partitions;
         for (name, settings) in &mut partitions {
@@ -90,7 +90,8 @@ impl Slurm {
         self.fail_jobs();
     }
 
-    /// A backup that takes over believes what was saved about partitions more than the file. What it cannot place is fatal.
+    /// A backup that takes over believes what was saved about partitions more than the file. What has no nodes is
+    /// fatal.
     pub(super) fn take_over_partitions(&mut self, saved: BTreeMap<String, Settings>) -> Result<(), String> {
         for (name, settings) in saved {
             let nodes = settings.get("nodes").map(String::as_str).unwrap_or_default();
@@ -128,6 +129,15 @@ impl Slurm {
     pub(super) fn save_all(&mut self) {
         self.save_jobs();
         self.save_partitions();
+    }
+
+    /// Saves all that the old process has when a reconfigure begins, which is some time before it ends.
+    pub(super) fn save_before_reconfigure(&mut self) {
+        const AGO: Duration = Duration::from_millis(60);
+        self.save_all();
+        let Some(controller) = &self.controller else { return };
+        let saved = fs::File::options().write(true).open(state_directory(&controller.root).join(PARTITIONS));
+        let _ = saved.and_then(|file| file.set_modified(SystemTime::now() - AGO));
     }
 
     /// slurmctld goes on without a word when it cannot save its state.

@@ -104,7 +104,7 @@ impl Slurm {
         match read {
             Ok(read) => {
                 // The old process saves what it has, partitions as they were included. The new one saves nothing.
-                self.save_all();
+                self.save_before_reconfigure();
                 self.take_up(read);
                 if let Some(controller) = &mut self.controller {
                     controller.keys = Keys::read(&root);

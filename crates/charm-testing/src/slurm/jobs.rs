@@ -1,4 +1,4 @@
-//! Jobs of the made-up Slurm: they are there because a test says so, and gone when somebody cancels them or they are told to end.
+//! Jobs of the made-up Slurm: they are there because a test says so, and gone when they are cancelled or told to end.
 
 use super::Slurm;
 use serde::{Deserialize, Serialize};

@@ -37,16 +37,14 @@ impl Inner {
         Ok(format!("secret://{}/{id}\n", super::super::MODEL_UUID))
     }
 
-    fn secret_get(&self, arguments: &Arguments) -> Answer {
+    fn secret_get(&mut self, arguments: &Arguments) -> Answer {
         let app = self.unit.app();
-        let secret = match arguments.words.first() {
-            Some(uri) => self.draft.secrets.get(bare(uri)),
-            None => {
-                let label = arguments.option("--label").unwrap_or_default();
-                self.draft.secrets.values().find(|secret| secret.owner == app && secret.label == label)
-            }
+        let label = arguments.option("--label").unwrap_or_default();
+        let found = match arguments.words.first() {
+            Some(uri) => self.draft.secrets.get_key_value(bare(uri)),
+            None => self.draft.secrets.iter().find(|(_, secret)| secret.owner == app && secret.label == label),
         };
-        let Some(secret) = secret else { return refused("getting latest secret revision: secret not found") };
+        let Some((id, secret)) = found else { return refused("getting latest secret revision: secret not found") };
         let granted = secret
             .grants
             .iter()
@@ -56,7 +54,13 @@ impl Inner {
         }
         // A secret is never without a key: one that is has lost its content.
         match secret.revisions.last().filter(|content| !content.is_empty()) {
-            Some(content) => Ok(json!(content).to_string()),
+            Some(content) => {
+                let (id, revision, text) = (id.clone(), secret.revisions.len(), json!(content).to_string());
+                if !arguments.flag("--peek") {
+                    self.own().read.insert(id, (revision, label.to_owned()));
+                }
+                Ok(text)
+            }
             None => {
                 let revision = secret.revisions.len();
                 refused(format!("secret value ref for \"secret\" revision {revision} not found"))
