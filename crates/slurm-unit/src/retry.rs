@@ -28,6 +28,7 @@ pub fn set(hands: &Hands, set: bool) -> Result<(), Error> {
 
 /// Sets the timer such that its pauses begin anew, for a request of the operator.
 pub fn begin_anew(hands: &Hands) -> Result<(), Error> {
-    set(hands, false)?;
-    set(hands, true)
+    let wake = Wake::new(&hands.ctx.unit, EVENT);
+    timer::restart(&hands.host, &wake.name, &wake.command, &RHYTHM)?;
+    Ok(())
 }

@@ -246,11 +246,13 @@ impl Programs {
         }
         // What a timer calls is in its service; here one file tells it.
         let service = self.read(&format!("/run/systemd/system/{name}.service")).unwrap_or_default();
-        let called = service.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap_or_default().to_owned();
+        let called =
+            service.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap_or_default().replace('"', "");
         let command = words.iter().skip_while(|word| **word != "--").skip(1).copied().collect::<Vec<_>>().join(" ");
         let call = if command.is_empty() { called } else { command };
         for unit in &made {
-            self.write(&format!("/run/systemd/transient/{unit}"), format!("[Timer]\n# {call}\n").as_bytes());
+            let text = if unit.ends_with(".timer") { format!("[Timer]\n# {call}\n") } else { String::new() };
+            self.write(&format!("/run/systemd/transient/{unit}"), text.as_bytes());
         }
         says("")
     }

@@ -27,6 +27,9 @@ const SEQUENTIAL: &[&str] =
 /// Only these have a test that takes the in-memory model.
 const TESTED_IN_MEMORY: &[&str] = &["charm", "slurm-unit", "slurmctld-charm", "slurmd-charm"];
 
+/// And only the in-memory model has a test that takes both charms.
+const TESTED_TOGETHER: &[&str] = &["slurmctld-charm", "slurmd-charm"];
+
 pub(super) fn check() -> Result<Findings> {
     Ok(findings(&super::cargo_metadata()?))
 }
@@ -45,7 +48,8 @@ fn findings(metadata: &Value) -> Findings {
             let used = dependency["name"].as_str().unwrap_or_default();
             let for_tests = dependency["kind"] == "dev";
             let in_memory = used == "charm-testing" && for_tests && TESTED_IN_MEMORY.contains(&name);
-            if ours.contains(&used) && !allowed.contains(&used) && !in_memory {
+            let together = name == "charm-testing" && for_tests && TESTED_TOGETHER.contains(&used);
+            if ours.contains(&used) && !allowed.contains(&used) && !in_memory && !together {
                 findings.push(format!("{name} may not use {used}"));
             }
             if SEQUENTIAL.contains(&name) && ASYNCHRONOUS.contains(&used) {
@@ -100,6 +104,14 @@ mod tests {
         let with = |kind| check(&[testing.clone(), package("slurmd-charm", &[("charm-testing", kind)])]);
         assert_eq!(with(Some("dev")), Findings::new());
         assert_eq!(with(None), ["slurmd-charm may not use charm-testing"]);
+    }
+
+    #[test]
+    fn both_charms_meet_in_the_tests_of_the_in_memory_model() {
+        let charm = package("slurmd-charm", &[]);
+        let with = |kind| check(&[charm.clone(), package("charm-testing", &[("slurmd-charm", kind)])]);
+        assert_eq!(with(Some("dev")), Findings::new());
+        assert_eq!(with(None), ["charm-testing may not use slurmd-charm"]);
     }
 
     #[test]
