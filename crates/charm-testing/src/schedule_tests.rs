@@ -1,6 +1,6 @@
 //! In which order units hear of what happens, and what they may never hear of.
 
-use crate::{FakeMachine, Hook, Model, Ran};
+use crate::{FakeMachine, FakeSlurm, Hook, Model, Ran};
 use charm::tools::{Grantee, SecretContent};
 use charm::{AppName, Databag, RelationId, Tools, UnitName};
 use serde_json::json;
@@ -276,4 +276,28 @@ fn a_machine_that_booted_is_told_so() {
     let (World { model, .. }, _) = World::integrated();
     model.reboot(&unit("web/0"));
     assert_eq!(of(&model.settle(), "web/0"), ["start"]);
+}
+
+#[test]
+fn looks_may_come_from_several_threads() {
+    let (World { model, .. }, relation) = World::integrated();
+    let slurm = FakeSlurm::new();
+    let machine = FakeMachine::of(&unit("database/0")).in_cluster(&slurm);
+    let look = |_, tools: Tools| {
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        assert_eq!(tools.relation_list(&relation).unwrap().len(), 1);
+                        assert!(tools.config_get().is_ok());
+                        let show = ["show", "--property", "LoadState", "--", "slurmd.service"];
+                        machine.machine().command("systemctl").args(show).run().unwrap();
+                        assert!(slurm.nodes().is_empty() && !machine.is_running("slurmd.service"));
+                    }
+                });
+            }
+        });
+        ExitCode::SUCCESS
+    };
+    assert!(model.dispatch(&unit("database/0"), &[], &Hook::named("update-status"), look).unwrap().succeeded);
 }
