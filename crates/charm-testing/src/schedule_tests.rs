@@ -293,7 +293,7 @@ fn looks_may_come_from_several_threads() {
                         assert_eq!(tools.relation_list(&relation).unwrap().len(), 1);
                         assert!(tools.config_get().is_ok());
                         let show = ["show", "--property", "LoadState", "--", "slurmd.service"];
-                        machine.machine().command("systemctl").args(show).run().unwrap();
+                        assert_eq!(machine.run("systemctl", &show).unwrap().code, 0);
                         assert!(slurm.nodes().is_empty() && !machine.is_running("slurmd.service"));
                     }
                 });
