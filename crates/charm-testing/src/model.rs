@@ -68,7 +68,7 @@ impl Dispatched {
 
 /// Tells whether a hook tool changes something in the model, the log left out.
 fn writes(tool: &str) -> bool {
-    const WRITES: [&str; 17] = [
+    const WRITES: [&str; 14] = [
         "action-fail",
         "action-log",
         "action-set",
@@ -82,10 +82,7 @@ fn writes(tool: &str) -> bool {
         "secret-remove",
         "secret-revoke",
         "secret-set",
-        "state-delete",
-        "state-set",
         "status-set",
-        "storage-add",
     ];
     WRITES.contains(&tool)
 }

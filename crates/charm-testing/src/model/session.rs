@@ -248,22 +248,6 @@ impl Inner {
                 self.own().ports.remove(arguments.word());
                 Ok(String::new())
             }
-            "state-get" => Ok(json!(self.own().kept).to_string()),
-            "state-set" => {
-                self.own().kept.extend(arguments.stdin.clone());
-                Ok(String::new())
-            }
-            "state-delete" => {
-                self.own().kept.remove(arguments.word());
-                Ok(String::new())
-            }
-            "network-get" => {
-                let address = json!({"hostname": "", "value": "10.0.0.5", "cidr": "10.0.0.0/24"});
-                let interface = json!({"interface-name": "eth0", "mac-address": "", "addresses": [address]});
-                let answer =
-                    json!({"bind-addresses": [interface], "egress-subnets": null, "ingress-addresses": ["10.0.0.5"]});
-                Ok(answer.to_string())
-            }
             tool if tool.starts_with("action-") => self.action(tool, arguments),
             tool if tool.starts_with("secret-") => self.secret(tool, call, arguments),
             tool => refused(format!("bad request: unknown command: {tool}")),
@@ -314,6 +298,11 @@ impl Inner {
             return Ok(json!(remote.as_str()).to_string());
         }
         let units = self.draft.apps.get(&remote).map(|app| &app.units).into_iter().flatten();
+        let own = self.draft.apps.get(&self.unit.app()).and_then(|app| app.units.get(&self.unit));
+        if own.is_some_and(|own| own.deaf_to.contains(&number)) {
+            // Of a relation that was made again this agent knows no unit.
+            return Ok("[]".to_owned());
+        }
         let gone = self.hook.variables.get("JUJU_DEPARTING_UNIT");
         if gone.is_some_and(|gone| gone == self.unit.as_str()) {
             // Whoever leaves sees nobody.

@@ -33,7 +33,6 @@ pub(super) struct Unit {
     /// Juju's word and the message; empty before the first.
     pub(super) status: (String, String),
     pub(super) ports: BTreeSet<String>,
-    pub(super) kept: Databag,
     pub(super) version: String,
     pub(super) dying: bool,
     /// Relations whose other application its agent goes on seeing as it was at first, that is, silent.
