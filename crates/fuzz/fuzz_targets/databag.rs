@@ -22,5 +22,4 @@ fuzz_target!(|text: &str| {
     check!(PeerUnit, &bag);
     check!(MountRequest, &bag);
     check!(MountState, &bag);
-    let _ = (ControllerData::receive("controller", &bag), ComputeData::receive("compute", &bag));
 });

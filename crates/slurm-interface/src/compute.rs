@@ -2,7 +2,6 @@
 //! of.
 
 use crate::databag::{Databag, DecodeError, dumps, json};
-use crate::received::{BagError, Generation, Received};
 use serde_json::Value;
 use slurm_conf::{NodeSet, Partition};
 
@@ -66,26 +65,6 @@ impl ComputeData {
             }
         };
         Ok(Some(Self { partition, nodeset }))
-    }
-
-    /// Reads the bag of `sender`, and tells which generation wrote it.
-    pub fn receive(sender: &str, bag: &Databag) -> Result<Received<Self>, BagError> {
-        let data = Self::decode(bag).map_err(|error| error.sent_by(sender))?;
-        Ok(Received { data, generation: Self::generation(bag) })
-    }
-
-    /// Tells which generation wrote the bag, as far as it shows.
-    pub fn generation(bag: &Databag) -> Option<Generation> {
-        let partition = || json(bag, PARTITION).ok().flatten();
-        if !bag.contains_key(PARTITION) {
-            bag.contains_key(PARTITION_CONFIG).then_some(Generation::Early)
-        } else if partition().is_some_and(|value| is_static_partition(&value)) {
-            Some(Generation::Static)
-        } else if bag.contains_key(NODESET) {
-            Some(Generation::Specification)
-        } else {
-            Some(Generation::Current)
-        }
     }
 }
 

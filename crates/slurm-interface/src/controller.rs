@@ -1,7 +1,6 @@
 //! What the controller tells its compute nodes: where the controllers are, and where the key is to be had.
 
 use crate::databag::{Databag, DecodeError, dumps, json, string};
-use crate::received::{BagError, Generation, Received};
 use crate::secret::SecretUri;
 use serde_json::{Value, json};
 use slurm_conf::ControllerAddress;
@@ -15,8 +14,6 @@ const JWT_SECRET_ID: &str = "jwt_secret_id";
 const SLURM_CONFIG: &str = "slurmconfig";
 const SLURM_VERSION: &str = "slurm_version";
 const CLUSTER_INFO: &str = "cluster_info";
-/// Keys that the charms before April 2026 wrote beside those of the specification.
-const PADDING: [&str; 4] = [AUTH_KEY, JWT_KEY, "jwt_key_id", "nhc_args"];
 
 /// Application bag of slurmctld on the `slurmd` interface, written by its leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,25 +64,6 @@ impl ControllerData {
         };
         let (controllers, slurm_version) = (controllers(bag)?, slurm_version(bag)?);
         Ok((!controllers.is_empty()).then_some(Self { auth_secret, controllers, slurm_version }))
-    }
-
-    /// Reads the bag of `sender`, and tells which generation wrote it.
-    pub fn receive(sender: &str, bag: &Databag) -> Result<Received<Self>, BagError> {
-        let data = Self::decode(bag).map_err(|error| error.sent_by(sender))?;
-        Ok(Received { data, generation: Self::generation(bag) })
-    }
-
-    /// Tells which generation wrote the bag, as far as it shows.
-    pub fn generation(bag: &Databag) -> Option<Generation> {
-        let filled = |key: &str| bag.get(key).is_some_and(|text| !matches!(text.as_str(), "" | "\"\"" | "null"));
-        if bag.contains_key(AUTH_SECRET_ID) {
-            Some(Generation::Current)
-        } else if bag.contains_key(AUTH_KEY_ID) {
-            let padded = PADDING.iter().any(|key| bag.contains_key(*key));
-            Some(if padded { Generation::Previous } else { Generation::Specification })
-        } else {
-            filled(CLUSTER_INFO).then_some(Generation::Static)
-        }
     }
 }
 

@@ -35,21 +35,18 @@
 //! # Reading
 //!
 //! Readers also accept the generation before. The older one that put the key itself in the bag is refused by name.
-//! `receive` does the same as `decode` with the sender's name in the error and the generation of the remote in the
-//! result:
 //!
 //! ```
-//! use slurm_interface::{ComputeData, Databag, Generation};
+//! use slurm_interface::{ComputeData, Databag};
 //!
 //! let bag = Databag::from([("partition".to_owned(), r#"{"partitionname": "compute", "maxtime": 60}"#.to_owned())]);
-//! let received = ComputeData::receive("compute", &bag)?;
-//! assert_eq!(received.generation, Some(Generation::Current));
-//! assert_eq!(received.data.expect("a partition is there").partition.name().as_str(), "compute");
+//! let data = ComputeData::decode(&bag)?.expect("a partition is there");
+//! assert_eq!(data.partition.name().as_str(), "compute");
 //!
 //! let bag = Databag::from([("partition".to_owned(), "[]".to_owned())]);
-//! let error = ComputeData::receive("compute", &bag).unwrap_err();
-//! assert!(error.to_string().starts_with("compute: databag key `partition`: "));
-//! # Ok::<(), slurm_interface::BagError>(())
+//! let error = ComputeData::decode(&bag).unwrap_err();
+//! assert!(error.to_string().starts_with("databag key `partition`: "));
+//! # Ok::<(), slurm_interface::DecodeError>(())
 //! ```
 //!
 //! # What it refuses to do
@@ -68,7 +65,6 @@ mod controller;
 mod databag;
 mod mount;
 mod peer;
-mod received;
 mod secret;
 
 pub use compute::ComputeData;
@@ -76,6 +72,5 @@ pub use controller::ControllerData;
 pub use databag::{Databag, DecodeError};
 pub use mount::{MountPoint, MountRequest, MountState};
 pub use peer::{PeerApp, PeerUnit};
-pub use received::{BagError, Generation, Received};
 pub use secret::SecretUri;
 pub use slurm_conf::ControllerAddress;

@@ -2,9 +2,7 @@
 //! written.
 
 use serde_json::Value;
-use slurm_interface::{
-    ComputeData, ControllerData, Databag, DecodeError, Generation, MountRequest, MountState, PeerApp, PeerUnit,
-};
+use slurm_interface::{ComputeData, ControllerData, Databag, DecodeError, MountRequest, MountState, PeerApp, PeerUnit};
 use std::collections::BTreeSet;
 
 macro_rules! contract {
@@ -103,31 +101,4 @@ fn the_schema_names_every_partition_option() {
         slurm_conf::PartitionOption::all().iter().map(|option| option.name.to_ascii_lowercase()).collect();
     known.extend(["partitionname".to_owned(), "nodes".to_owned()]);
     assert_eq!(described, known);
-}
-
-#[test]
-fn the_generation_of_a_writer_is_told() {
-    for (text, expected) in [
-        (contract!("slurmd/examples/controller.json"), Some(Generation::Current)),
-        (contract!("slurmd/examples/controller-python.json"), Some(Generation::Current)),
-        (contract!("slurmd/examples/controller-python-before-2026-04.json"), Some(Generation::Previous)),
-        (contract!("slurmd/examples/controller-specification.json"), Some(Generation::Specification)),
-        ("{}", None),
-    ] {
-        let received = ControllerData::receive("slurmctld", &bag(text)).unwrap();
-        assert_eq!(received.generation, expected, "{text}");
-    }
-    for (text, expected) in [
-        (contract!("slurmd/examples/compute.json"), Some(Generation::Specification)),
-        (contract!("slurmd/examples/compute-python.json"), Some(Generation::Current)),
-        (r#"{"partitionconfig": "{\"partitionname\": \"compute\"}"}"#, Some(Generation::Early)),
-        (r#"{"egress-subnets": "10.0.0.1/32"}"#, None),
-    ] {
-        let received = ComputeData::receive("compute", &bag(text)).unwrap();
-        assert_eq!(received.generation, expected, "{text}");
-    }
-    let old = bag(contract!("slurmd/examples/compute-static-nodes.json"));
-    assert_eq!(ComputeData::generation(&old), Some(Generation::Static));
-    let error = ComputeData::receive("batch", &old).unwrap_err();
-    assert!(error.to_string().starts_with("batch: databag key `partition`: "), "{error}");
 }
