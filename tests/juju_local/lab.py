@@ -165,9 +165,9 @@ class Lab:
         ]
 
     def daemon(self):
-        found = self.daemons()
-        assert len(found) == 1, f"daemons of {self.model}: {found}"
-        return found[0]
+        # A program that the daemon has forked and that has not begun yet looks like another one.
+        [pid] = eventually(self.daemons, lambda seen: len(seen) == 1, f"daemons of {self.model}", 10)
+        return pid
 
     def kill_daemon(self):
         pid = self.daemon()

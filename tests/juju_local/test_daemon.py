@@ -1,4 +1,5 @@
 """The daemon of a model is killed: the next command starts it again, and everything goes on where it was."""
+import itertools
 import secrets
 
 import pytest
@@ -101,7 +102,10 @@ def test_a_daemon_killed_during_a_deploy_finishes_it(lab, probe, phase):
     lab.kill_daemon()
     lab.settle(**{name: 1})
     hooks = lab.hooks(f"{name}/0")
-    assert [hook for hook in hooks if hook in ("install", "start")] == ["install", "start"]
+    distinct = [hook for hook, _ in itertools.groupby(hooks)]
+    assert [hook for hook in distinct if hook in ("install", "start")] == ["install", "start"]
+    # Only the hook whose end the daemon has not heard of any more runs again.
+    assert len(hooks) - len(distinct) <= 1, hooks
 
 
 def test_clean_removes_a_model_whose_daemon_is_dead(new_lab, probe, monkeypatch, tmp_path_factory):
