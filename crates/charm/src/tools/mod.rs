@@ -22,7 +22,7 @@ pub mod unit;
 pub use config::Config;
 pub use error::{Refusal, ToolError};
 pub use goal_state::GoalState;
-pub use port::{Port, Protocol};
+pub use port::Port;
 pub use process::{Call, Output, ProcessRunner, ToolRunner};
 pub use relation::Remote;
 pub use secret::{Grantee, SecretAnswer, SecretContent, SecretInfo, Unreadable};

@@ -18,7 +18,7 @@ pub(super) struct Session {
     pub(super) answers: BTreeMap<String, Vec<u8>>,
     pub(super) leader: Option<(bool, Instant)>,
     pub(super) secrets: Vec<SecretWrite>,
-    pub(super) ports: BTreeMap<Port, bool>,
+    pub(super) ports: BTreeSet<Port>,
     bags: BTreeMap<(RelationId, Side), Databag>,
     /// Relations in which the own unit's bag gets a copy of the application's.
     pub(super) mirrored: BTreeSet<RelationId>,
@@ -129,12 +129,8 @@ impl JujuWriter {
             return Ok(());
         }
         let open = self.juju().open_now()?;
-        for (port, wanted) in wanted {
-            match (wanted, open.contains(&port)) {
-                (true, false) => self.link.tell("open-port", &[&port.to_string()])?,
-                (false, true) => self.link.tell("close-port", &[&port.to_string()])?,
-                _ => {}
-            }
+        for port in wanted.difference(&open) {
+            self.link.tell("open-port", &[&port.to_string()])?;
         }
         self.link.session().forget("opened-ports");
         Ok(())
