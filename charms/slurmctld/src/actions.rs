@@ -6,58 +6,57 @@ mod jobs;
 mod nodes;
 mod smoke;
 
-use crate::names;
-use charm::{ActionFailure, ActionName, ActionResults, Context, Tools};
+use crate::{Slurmctld, names};
+use charm::{ActionFailure, ActionName, ActionResults};
 use slurm_conf::HostList;
 use slurm_interface::PeerUnit;
 use slurm_ops::scontrol::ScontrolError;
-use slurm_ops::{Machine, systemd};
+use slurm_ops::systemd;
+
+/// The dispatch of an action.
+type Dispatch<'a> = charm::runtime::Dispatch<'a, Slurmctld>;
 
 /// Answers an action.
-pub fn act(
-    action: &ActionName,
-    ctx: &Context,
-    tools: &Tools,
-    machine: &Machine,
-) -> Result<ActionResults, ActionFailure> {
-    let daemon = || require_daemon(ctx, tools, machine);
+pub fn act(on: &Dispatch<'_>, action: &ActionName) -> Result<ActionResults, ActionFailure> {
+    let (tools, daemon) = (on.tools, || require_daemon(on));
     match action.as_str() {
-        names::ACTION_RESUME => nodes::resume(&tools.action_get()?, daemon, machine),
-        names::ACTION_DRAIN => nodes::drain(&tools.action_get()?, daemon, machine),
-        names::ACTION_SET_NODE_STATE => nodes::set_state(&tools.action_get()?, daemon, tools, machine),
-        names::ACTION_SHOW_NODES => nodes::show(&tools.action_get()?, daemon, machine),
-        names::ACTION_SHOW_CONFIG => config::show(ctx, tools, machine),
-        names::ACTION_DESTROY_JOBS => jobs::destroy(&tools.action_get()?, daemon, machine),
-        names::ACTION_SMOKE_TEST => smoke::test(&tools.action_get()?, daemon, machine),
-        names::ACTION_EXPLAIN => explain::explain(&tools.action_get()?, daemon, &ctx.unit.app(), machine),
+        names::ACTION_RESUME => nodes::resume(&tools.action_get()?, daemon, on),
+        names::ACTION_DRAIN => nodes::drain(&tools.action_get()?, daemon, on),
+        names::ACTION_SET_NODE_STATE => nodes::set_state(&tools.action_get()?, daemon, on),
+        names::ACTION_SHOW_NODES => nodes::show(&tools.action_get()?, daemon, on),
+        names::ACTION_SHOW_CONFIG => config::show(on),
+        names::ACTION_DESTROY_JOBS => jobs::destroy(&tools.action_get()?, daemon, on),
+        names::ACTION_SMOKE_TEST => smoke::test(&tools.action_get()?, daemon, on),
+        names::ACTION_EXPLAIN => explain::explain(&tools.action_get()?, daemon, &on.view.ctx.unit.app(), on),
         other => Err(ActionFailure::refused(format!("this charm has no action {other}"))),
     }
 }
 
 /// Refuses on a unit whose slurmctld does not run, and names one that has it.
-fn require_daemon(ctx: &Context, tools: &Tools, machine: &Machine) -> Result<(), ActionFailure> {
-    let state = systemd::state(&machine.host(), names::SERVICE).map_err(ActionFailure::broken)?;
+fn require_daemon(on: &Dispatch<'_>) -> Result<(), ActionFailure> {
+    let state = systemd::state(&on.view.host, names::SERVICE).map_err(ActionFailure::broken)?;
     if state.is_active() {
         return Ok(());
     }
-    let others = controllers(ctx, tools)?;
+    let others = controllers(on)?;
     let go = match others.as_slice() {
         [] => "see its status".to_owned(),
         others => format!("run this action on {}", others.join(" or ")),
     };
-    Err(ActionFailure::refused(format!("slurmctld does not run on {}: {go}", ctx.unit)))
+    Err(ActionFailure::refused(format!("slurmctld does not run on {}: {go}", on.view.ctx.unit)))
 }
 
 /// Returns the other units that have said where their slurmctld is; if none has, all others that are to stay.
 ///
 /// Asked of the controller: the agent of a unit that has just come knows nobody yet.
-fn controllers(ctx: &Context, tools: &Tools) -> Result<Vec<String>, ActionFailure> {
+fn controllers(on: &Dispatch<'_>) -> Result<Vec<String>, ActionFailure> {
     let endpoint = names::ENDPOINT_PEER.parse().expect("invariant: our own endpoints have proper names");
-    let others: Vec<_> = tools.goal_state()?.planned_units().into_iter().filter(|unit| *unit != ctx.unit).collect();
+    let others: Vec<_> =
+        on.tools.goal_state()?.planned_units().into_iter().filter(|unit| *unit != on.view.ctx.unit).collect();
     let mut found = Vec::new();
-    for relation in tools.relation_ids(&endpoint)? {
+    for relation in on.tools.relation_ids(&endpoint)? {
         for unit in &others {
-            let bag = tools.relation_get_remote_unit(&relation, unit)?.unwrap_or_default();
+            let bag = on.tools.relation_get_remote_unit(&relation, unit)?.unwrap_or_default();
             if PeerUnit::decode(&bag).is_ok_and(|bag| bag.is_some()) {
                 found.push(unit.to_string());
             }

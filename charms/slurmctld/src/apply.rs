@@ -1,144 +1,237 @@
-//! Makes one change. What a step says is done, and what comes of it is seen at the next look. A change that running jobs would pay for is
-//! held back where it would be made, because only then slurmctld is asked; that it was is a fact for the next plan.
+//! Makes one change, without deciding anything, and says what it found out. What a change means for the facts is here as well.
 
-mod by_hand;
-mod configuration;
-mod keys;
-
-use crate::error::Error;
+use crate::config::files::{Config, Files};
+use crate::facts::{Asked, Fact, Facts, Question, StateDirectory};
 use crate::names;
-use crate::observe::Memory;
-use crate::plan::Step;
+use crate::step::{Outcome, Step};
+use charm::Status;
 use charm::tools::{Grantee, Port};
-use charm::{Context, Status, Tools, Wake};
-use slurm_ops::files::Access;
-use slurm_ops::packages::Obstacle;
-use slurm_ops::timer::Rhythm;
-use slurm_ops::{Machine, files, needrestart, packages, scontrol, sentinel, systemd, timer};
-use std::time::{Duration, Instant};
+use slurm_ops::files::{self, Access};
+use slurm_ops::scontrol::{self, Candidate};
+use slurm_ops::{HostWriter, keys, sentinel, systemd};
+use slurm_unit::install::InstallStep;
+use slurm_unit::note::{self, Noted};
+use slurm_unit::service::ServiceStep;
+use slurm_unit::{Error, Hands};
+use std::time::Duration;
 
-const RHYTHM: Rhythm = Rhythm { first: &Wake::FIRST, repeat: Wake::REPEAT, limit: Wake::PATIENCE };
+/// How long a slurmctld that starts may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Makes the change that `step` describes.
-pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memory, step: &Step) -> Result<(), Error> {
-    memory.forget(step);
+pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
+    let Hands { juju, host, .. } = hands;
     match step {
-        Step::InstallPackages(source) => {
-            let mut shown = Ok(());
-            let begin = || shown = tools.writer().status_set(&Status::maintenance("installing slurmctld"));
-            if let Err(error) = packages::ensure_installed(&machine.writer(), source, &names::PACKAGES, begin) {
-                tracing::warn!("could not {step}: {error}");
-                memory.tried.install = Some(Obstacle::try_from(error)?);
-            }
-            shown?;
-        }
-        Step::HoldPackages => {
-            memory.tried.hold = true;
-            if let Err(error) = packages::ensure_held(&machine.writer(), &names::PACKAGES) {
-                tracing::warn!("could not {step}: {error}");
-                Obstacle::try_from(error)?;
-            }
-        }
-        Step::LeaveAlone => {
-            needrestart::ensure_left_alone(&machine.writer(), names::NEEDRESTART, &[names::SERVICE])?;
-        }
-        Step::ReportVersion(version) => {
-            tools.writer().application_version_set(version)?;
-            let note = ctx.charm_dir.join(names::REPORTED_VERSION);
-            files::replace(&machine.writer(), note, version.as_bytes(), &Access::own(0o644))?;
-        }
+        Step::Install(step) => return Ok(Outcome::Install(step.apply(hands, &names::PROFILE)?)),
+        Step::Service(step) => step.apply(hands, &names::PROFILE)?,
         Step::PrepareState(note) => {
-            files::ensure_directory(&machine.writer(), names::CHECKPOINT_DIRECTORY, &Access::slurm(0o755))?;
-            files::ensure_directory(&machine.writer(), names::STATE_DIRECTORY, &Access::slurm(0o700))?;
-            sentinel::write_once(&machine.writer(), names::STATE_DIRECTORY, note)?;
+            files::ensure_directory(host, names::CHECKPOINT_DIRECTORY, &Access::slurm(0o755))?;
+            files::ensure_directory(host, names::STATE_DIRECTORY, &Access::slurm(0o700))?;
+            sentinel::write_once(host, names::STATE_DIRECTORY, note)?;
         }
-        Step::SecureKeys => slurm_ops::keys::ensure_private(&machine.writer(), names::SLURM_USER)?,
-        Step::OpenConfiguration => configuration::open(machine)?,
-        Step::MakeAuthKey => keys::make_auth_key(machine)?,
-        Step::RestoreAuthKey => keys::restore_auth_key(tools, machine)?,
-        Step::MakeJwtKey => keys::make_jwt_key(machine)?,
-        Step::RestoreJwtKey => keys::restore_jwt_key(tools, machine)?,
-        Step::WriteDropIn(text) => {
-            if !systemd::ensure_drop_in(&machine.writer(), names::SERVICE, names::DROP_IN, text)? {
-                // The file is right, so what is missing is that systemd reads it.
-                systemd::daemon_reload(&machine.writer())?;
+        Step::SecureKeys => keys::ensure_private(host, names::SLURM_USER)?,
+        Step::MakeWorldReadable => {
+            for path in [names::CONFIGURATION_DIRECTORY].into_iter().chain(Files::PATHS) {
+                files::ensure_open(host, path)?;
             }
         }
-        Step::WriteFailureService(text) => {
-            systemd::ensure_unit_file(&machine.writer(), names::FAILURE_SERVICE, text)?;
+        Step::MakeKey(key) => return Ok(Outcome::Key(key.make(host)?)),
+        Step::RestoreKey(key, content) => key.restore(host, content)?,
+        Step::CheckCandidate { files, nodes } => {
+            let text = files.slurm.as_deref().unwrap_or_default();
+            let (verdict, nodes) = if *nodes {
+                scontrol::check_and_ask(host, names::CANDIDATE_CONF, text)?
+            } else {
+                (scontrol::check(host, names::CANDIDATE_CONF, text)?, None)
+            };
+            return Ok(Outcome::Candidate(without_place(verdict), nodes));
         }
-        Step::OfferConfiguration { files, version, suspects } => {
-            configuration::offer(machine, memory, files, version, suspects)?;
+        Step::WriteFiles { files, .. } | Step::RestoreFiles(files) => write(host, files, "")?,
+        Step::MarkAccepted(files) => write(host, files, names::ACCEPTED)?,
+        Step::NoteRejections(rejections) if rejections.is_empty() => {
+            note::remove::<crate::config::rejections::Rejections>(host)?;
         }
-        Step::RestoreConfiguration { refused, suspects, back } => {
-            memory.tried.restored = true;
-            configuration::restore(machine, refused, suspects, back)?;
+        Step::NoteRejections(rejections) => note::write(host, rejections)?,
+        Step::NoteOverrides(overrides) => note::write(host, overrides)?,
+        Step::ForgetOverrides => note::remove::<crate::config::rollout::Overrides>(host)?,
+        Step::Reconfigure(_) => {
+            return Ok(Outcome::Reconfigure(scontrol::reconfigure(host, names::STATE_DIRECTORY)));
         }
-        Step::Blame(suspect, reason) => configuration::blame(machine, suspect, reason)?,
-        Step::ForgetRefusals(kept) => configuration::keep_refusals(machine, kept)?,
-        Step::StartDaemon => {
-            memory.tried.start = true;
-            start(machine)?;
+        Step::RestoreOverrides(updates) => {
+            let restored = scontrol::update(host, updates).map_err(|error| error.to_string());
+            return Ok(Outcome::RestoreOverrides(restored));
         }
-        Step::Reconfigure { version, suspects, back } => {
-            configuration::reconfigure(machine, memory, version, suspects, back)?;
+        Step::StartDaemon => scontrol::start_controller(host, names::SERVICE, PATIENCE)?,
+        Step::RestartDaemon => {
+            tracing::warn!("slurmctld serves no client since it refused files");
+            systemd::reset_failed(host, names::SERVICE)?;
+            systemd::restart(host, names::SERVICE)?;
         }
-        Step::SavePartitions(partition) => {
-            memory.tried.save = true;
-            configuration::save_partitions(machine, memory, partition);
+        Step::SavePartitions { partition, settings } => {
+            let saved = scontrol::save_partitions(host, partition, settings, names::PARTITION_STATE);
+            // A failure leaves the older partitions saved, and the timer tries again.
+            return Ok(Outcome::Saved(saved.unwrap_or_else(|error| {
+                tracing::warn!("partitions are not saved yet: {error}");
+                false
+            })));
         }
-        Step::OpenPort => tools.writer().open_port(Port::tcp(names::PORT)),
-        Step::AddSecret(label) => {
-            keys::add_secret(tools, machine, label)?;
-            memory.secrets_made.insert(label);
+        Step::OpenPort => juju.open_port(Port::tcp(names::PORT)),
+        Step::AddSecret(key, content) => {
+            juju.secret_add(key.label(), key.description(), content)?;
         }
-        Step::RefillSecret(label) => {
-            keys::refill_secret(tools, machine, label)?;
-            memory.tried.refilled.insert(label);
-        }
-        Step::GrantSecret(relation) => {
-            // Only the leader plans this, and it has just seen the secret.
-            if let Some(info) = tools.secret_info_get(names::AUTH_SECRET)? {
-                tools.writer().secret_grant(&info.id, relation, Grantee::Application);
-            }
-            memory.granted.insert(relation.clone());
-        }
+        Step::RefillSecret(_, id, content) => juju.secret_set(id, content),
+        Step::GrantSecret(id, relation) => juju.secret_grant(id, relation, Grantee::Application),
         Step::PublishPeerApp(relation, bag) | Step::RequestMount(relation, bag) => {
-            tools.writer().relation_set_app(relation, bag);
+            juju.relation_set_app(relation, bag);
         }
-        Step::PublishController(relation, bag) => tools.writer().relation_set_app_mirrored(relation, bag),
-        Step::PublishPeerUnit(relation, bag) => tools.writer().relation_set_unit(relation, bag),
-        Step::StartWaking => {
-            let wake = Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN);
-            timer::ensure_set(&machine.writer(), &wake.name, &wake.command, &RHYTHM)?;
-        }
-        Step::StopWaking => {
-            timer::ensure_ended(&machine.writer(), &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name)?;
+        Step::PublishController(relation, bag) => juju.relation_set_app_mirrored(relation, bag),
+        Step::PublishPeerUnit(relation, bag) => juju.relation_set_unit(relation, bag),
+    }
+    Ok(Outcome::Done)
+}
+
+/// Writes the files under their names with a suffix, slurm.conf last.
+fn write(host: &HostWriter, files: &Files, suffix: &str) -> Result<(), Error> {
+    for (path, text) in files.entries() {
+        if let Some(text) = text {
+            files::replace(host, format!("{path}{suffix}"), text.as_bytes(), &Access::slurm(0o644))?;
         }
     }
     Ok(())
 }
 
-/// slurmctld says that it is ready before it serves; the rest is a matter of moments.
-const PATIENCE: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(100);
+/// Where the candidate was is of no interest; the words around it name key and value.
+fn without_place(verdict: Candidate) -> Candidate {
+    let Candidate::Refused { reason } = verdict else { return verdict };
+    let told: Vec<&str> = reason.split(" / ").filter(|part| !part.contains(names::CANDIDATE_CONF)).collect();
+    let plain =
+        if told.is_empty() { reason.replace(names::CANDIDATE_CONF, names::SLURM_CONF) } else { told.join(" / ") };
+    Candidate::Refused { reason: plain }
+}
 
-/// Starts slurmctld and waits a moment for it to answer. That it does not is no failure: the next look tells.
-fn start(machine: &Machine) -> Result<(), Error> {
-    systemd::enable(&machine.writer(), names::SERVICE)?;
-    // A unit that failed too often in a short time is else refused for a while.
-    systemd::reset_failed(&machine.writer(), names::SERVICE)?;
-    systemd::start_no_block(&machine.writer(), names::SERVICE)?;
-    let end = Instant::now() + PATIENCE;
-    while Instant::now() < end {
-        let unit = systemd::state(&machine.host(), names::SERVICE)?;
-        let answers = unit.is_active()
-            && scontrol::ping(&machine.host())
-                .is_ok_and(|answers| answers.iter().any(|controller| controller.responding));
-        if answers || unit.active == "failed" || unit.sub == "auto-restart" {
-            break;
-        }
-        std::thread::sleep(PAUSE);
+/// Says what a slow step is doing.
+pub fn announce(step: &Step) -> Option<Status> {
+    match step {
+        Step::StartDaemon => Some(Status::maintenance("starting slurmctld")),
+        Step::RestartDaemon => Some(Status::maintenance("restarting slurmctld")),
+        _ => None,
     }
-    Ok(())
+}
+
+/// What is known about slurmctld only until something happens to it.
+const VOLATILE: [Question; 7] = [
+    Question::Unit,
+    Question::Complaint,
+    Question::ShutOut,
+    Question::PartitionSettings,
+    Question::NodeSettings,
+    Question::Load,
+    Question::BusyPartitions,
+];
+
+/// Takes over what a step has changed.
+pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
+    match step {
+        Step::Install(InstallStep::Install(_)) => {
+            facts.forget(&[Question::Installation, Question::Host]);
+            facts.forget(&VOLATILE);
+        }
+        Step::Install(_) => facts.forget(&[Question::Installation]),
+        Step::Service(step) => {
+            facts.forget(&[Question::ServiceFiles, Question::Unit]);
+            if *step == ServiceStep::ReloadUnits {
+                facts.forget(&VOLATILE);
+            }
+        }
+        Step::PrepareState(note) => change(facts, |facts| {
+            let mut store = facts.store().ok()?.clone();
+            store.state = StateDirectory::Of(note.clone());
+            Some(Fact::Store(store))
+        }),
+        Step::SecureKeys => facts.forget(&[Question::Keys]),
+        Step::MakeWorldReadable => {
+            facts.forget(&[Question::Configuration]);
+            facts.forget(&VOLATILE);
+        }
+        Step::MakeKey(key) | Step::RestoreKey(key, _) => change(facts, |facts| {
+            let mut keys = facts.keys().ok()?.clone();
+            let content = match (step, outcome) {
+                (Step::RestoreKey(_, content), _) | (_, Outcome::Key(content)) => content.clone(),
+                _ => return None,
+            };
+            keys.learn(*key, content);
+            Some(Fact::Keys(keys))
+        }),
+        Step::CheckCandidate { .. } => {
+            if let Outcome::Candidate(_, Some(nodes)) = outcome {
+                facts.learn(Fact::NodeSettings(Asked::Answer(nodes.clone())));
+            }
+        }
+        Step::WriteFiles { files, .. } | Step::RestoreFiles(files) => {
+            change(facts, |facts| {
+                let mut configuration = facts.configuration().ok()?.clone();
+                configuration.live = Config::read(files.clone(), &configuration.included);
+                Some(Fact::Configuration(configuration))
+            });
+            // A daemon that fails, and clients that cannot read the file in place, may do better with another one.
+            if matches!(step, Step::RestoreFiles(_)) {
+                facts.forget(&VOLATILE);
+            }
+        }
+        Step::MarkAccepted(files) => {
+            change(facts, |facts| {
+                let mut configuration = facts.configuration().ok()?.clone();
+                configuration.accepted = Config::read(files.clone(), &configuration.included);
+                Some(Fact::Configuration(configuration))
+            });
+            facts.learn(Fact::PartitionsSaved(false));
+        }
+        Step::NoteRejections(rejections) => {
+            let noted = if rejections.is_empty() { Noted::Absent } else { Noted::Known(rejections.clone()) };
+            facts.learn(Fact::Rejections(noted));
+        }
+        Step::NoteOverrides(overrides) => facts.learn(Fact::Overrides(Noted::Known(overrides.clone()))),
+        Step::ForgetOverrides => facts.learn(Fact::Overrides(Noted::Absent)),
+        Step::Reconfigure(_) | Step::RestoreOverrides(_) | Step::StartDaemon | Step::RestartDaemon => {
+            facts.forget(&VOLATILE);
+        }
+        Step::SavePartitions { .. } => {
+            if let Outcome::Saved(saved) = outcome {
+                facts.learn(Fact::PartitionsSaved(*saved));
+            }
+        }
+        Step::OpenPort => facts.learn(Fact::PortOpen(true)),
+        Step::RefillSecret(key, _, content) => {
+            let answer = charm::tools::SecretAnswer::Content(content.clone());
+            facts.learn(match key {
+                crate::keys::Key::Auth => Fact::AuthContent(answer),
+                crate::keys::Key::Jwt => Fact::JwtContent(answer),
+            });
+        }
+        // Whether these took is seen in a later dispatch; until then the attempt counts.
+        Step::AddSecret(..) | Step::GrantSecret(..) => {}
+        Step::PublishPeerApp(_, bag) | Step::PublishPeerUnit(_, bag) => change(facts, |facts| {
+            let mut peer = facts.peer().ok()?.clone()?;
+            peer.learn(bag);
+            Some(Fact::Peer(Some(peer)))
+        }),
+        Step::PublishController(relation, bag) => change(facts, |facts| {
+            let mut computes = facts.computes().ok()?.clone();
+            for compute in computes.iter_mut().filter(|compute| compute.relation == *relation) {
+                compute.published.extend(bag.clone());
+            }
+            Some(Fact::Computes(computes))
+        }),
+        Step::RequestMount(_, bag) => change(facts, |facts| {
+            let mut mount = facts.mount().ok()?.clone()?;
+            mount.published.extend(bag.clone());
+            Some(Fact::Mount(Some(mount)))
+        }),
+    }
+}
+
+fn change(facts: &mut Facts, changed: impl FnOnce(&Facts) -> Option<Fact>) {
+    if let Some(fact) = changed(facts) {
+        facts.learn(fact);
+    }
 }

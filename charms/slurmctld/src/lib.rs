@@ -2,71 +2,79 @@
 
 mod actions;
 mod apply;
-mod configuration;
+mod condition;
+mod config;
+mod daemon;
 #[cfg(test)]
 mod dispatch_tests;
-mod error;
+mod facts;
+mod identity;
+mod keys;
 mod names;
-mod observe;
+mod options;
 mod plan;
-mod secret_content;
-mod status;
+mod step;
 
-use crate::error::Error;
-use crate::observe::{Memory, Observed};
-use crate::plan::Step;
-use charm::{ActionFailure, ActionName, ActionResults, Charm, Context, Plan, Reconciler, Status, Tools};
+use charm::runtime::{AttemptsOf, Charm, Dispatch, Planned};
+use charm::{ActionFailure, ActionName, ActionResults, Context, Status, Tools};
+use condition::Condition;
+use facts::{Fact, Facts, Question};
 use slurm_ops::Machine;
+use slurm_unit::{Error, Hands, View, retry, service};
+use step::{Outcome, Step};
 
-/// What one dispatch works with.
-pub struct Slurmctld {
-    ctx: Context,
-    tools: Tools,
-    machine: Machine,
-    memory: Memory,
-}
+/// The charm.
+pub struct Slurmctld;
 
-impl Slurmctld {
-    /// Puts together what one dispatch works with, on the machine given.
-    pub fn on(machine: Machine, ctx: Context, tools: Tools) -> Self {
-        Self { ctx, tools, machine, memory: Memory::default() }
-    }
-}
+impl Charm for Slurmctld {
+    const EVENTS: &'static [&'static str] = &[retry::EVENT, service::FAILURE_EVENT];
+    const RETRY: &'static str = retry::EVENT;
 
-impl Reconciler for Slurmctld {
-    type Observed = Observed;
+    type View = View;
+    type Hands = Hands;
+    type Facts = Facts;
     type Step = Step;
+    type Outcome = Outcome;
+    type Condition = Condition;
     type Error = Error;
 
-    fn observe(&mut self) -> Result<Observed, Error> {
-        observe::observe(&self.ctx, &self.tools, &self.machine, &mut self.memory)
+    fn begin(ctx: Context, tools: &Tools) -> (View, Hands) {
+        View::split(ctx, tools, &Machine::new())
     }
 
-    fn plan(seen: &Observed) -> Plan<Step> {
-        plan::plan(seen)
+    fn look(view: &View, question: Question, known: &Facts) -> Result<Fact, Error> {
+        facts::look(view, question, known)
     }
 
-    fn apply(&mut self, step: &Step) -> Result<(), Error> {
-        apply::apply(&self.ctx, &self.tools, &self.machine, &mut self.memory, step)
+    fn plan(facts: &Facts, attempts: &AttemptsOf<Self>) -> Planned<Self> {
+        plan::plan(facts, attempts)
     }
 
-    fn status(seen: &Observed) -> Status {
-        status::status(seen)
+    fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
+        apply::apply(hands, step)
+    }
+
+    fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
+        apply::learn(facts, step, outcome);
+    }
+
+    fn status(facts: &Facts, conditions: &[Condition]) -> Status {
+        condition::status(facts, conditions)
     }
 
     fn announce(step: &Step) -> Option<Status> {
-        status::announce(step)
-    }
-}
-
-impl Charm for Slurmctld {
-    const TIMERS: &'static [&'static str] = &[names::EVENT_LOOK_AGAIN, names::EVENT_DAEMON_FAILED];
-
-    fn new(ctx: Context, tools: Tools) -> Self {
-        Self::on(Machine::new(), ctx, tools)
+        apply::announce(step)
     }
 
-    fn act(&mut self, action: &ActionName) -> Result<ActionResults, ActionFailure> {
-        actions::act(action, &self.ctx, &self.tools, &self.machine)
+    fn retry_timer_is_set(view: &View) -> bool {
+        retry::is_set(view)
+    }
+
+    fn set_retry_timer(hands: &Hands, set: bool) -> Result<(), Error> {
+        retry::set(hands, set)
+    }
+
+    fn act(dispatch: &Dispatch<'_, Self>, action: &ActionName) -> Result<ActionResults, ActionFailure> {
+        actions::act(dispatch, action)
     }
 }

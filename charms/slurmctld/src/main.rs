@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    charm::run::<slurmctld_charm::Slurmctld>()
+    charm::runtime::run::<slurmctld_charm::Slurmctld>()
 }

@@ -2,6 +2,7 @@
 //! A test compares the first group with `charmcraft.yaml`.
 
 use slurm_ops::packages::Selection;
+use slurm_unit::Profile;
 
 /// Compute applications, one relation per partition.
 pub const ENDPOINT_SLURMD: &str = "slurmd";
@@ -27,13 +28,12 @@ pub const ACTION_DESTROY_JOBS: &str = "destroy-jobs";
 pub const ACTION_SMOKE_TEST: &str = "smoke-test";
 pub const ACTION_EXPLAIN: &str = "explain";
 
-/// The event that this charm's own timer sends.
-pub const EVENT_LOOK_AGAIN: &str = "look-again";
-/// The event that systemd sends when slurmctld has failed.
-pub const EVENT_DAEMON_FAILED: &str = "daemon-failed";
+/// Who this charm is.
+pub const PROFILE: Profile =
+    Profile { daemon: "slurmctld", service: SERVICE, packages: PACKAGES, source_option: OPTION_SOURCE };
 
 /// What is installed.
-pub const PACKAGES: Selection = Selection {
+const PACKAGES: Selection = Selection {
     required: &["slurmctld", "slurm-client"],
     optional: &["slurm-wlm-basic-plugins", "slurm-wlm-jwt-plugin"],
     plugin: "auth_slurm.so",
@@ -43,12 +43,6 @@ pub const PACKAGES: Selection = Selection {
 pub const TOKEN_PLUGIN: &str = "auth_jwt.so";
 /// The unit that the package brings.
 pub const SERVICE: &str = "slurmctld.service";
-/// The name of our drop-in for that unit, without its suffix.
-pub const DROP_IN: &str = "10-charm";
-/// The service that tells this charm when slurmctld has failed for good.
-pub const FAILURE_SERVICE: &str = "slurmctld-charm-failed.service";
-/// The name of our file for needrestart, without its suffix.
-pub const NEEDRESTART: &str = "slurmctld-charm";
 /// Where slurmctld listens.
 pub const PORT: u16 = 6817;
 
@@ -61,10 +55,10 @@ pub const GRES_CONF: &str = "/etc/slurm/gres.conf";
 pub const CANDIDATE_CONF: &str = "/etc/slurm/slurm.conf.candidate";
 /// Behind the name of a file: the last content that slurmctld is known to have accepted.
 pub const ACCEPTED: &str = ".accepted";
-/// What slurmctld refused, and why.
-pub const REFUSALS: &str = "/etc/slurm/refused.json";
-/// What was set with scontrol before the reconfigure that is under way.
-pub const BY_HAND: &str = "/etc/slurm/by-hand.json";
+/// A note: what slurmctld refused, and why.
+pub const REJECTIONS: &str = "/etc/slurm/refused.json";
+/// A note: what was set with scontrol before the reconfigure that is under way.
+pub const OVERRIDES: &str = "/etc/slurm/by-hand.json";
 /// What a shared file system is mounted on in a cluster that keeps its state on the network.
 pub const CHECKPOINT_DIRECTORY: &str = "/var/lib/slurm/checkpoint";
 pub const STATE_DIRECTORY: &str = "/var/lib/slurm/checkpoint/state";
@@ -80,9 +74,6 @@ pub const JWT_SECRET_DESCRIPTION: &str = "key that signs the tokens of this clus
 /// The content of these secrets; the second one is in the first only.
 pub const SECRET_KEY: &str = "key";
 pub const SECRET_KEY_ID: &str = "keyid";
-
-/// In the charm's directory, which lives as long as the unit: the version that Juju has been told.
-pub const REPORTED_VERSION: &str = ".workload-version";
 
 #[cfg(test)]
 mod tests {

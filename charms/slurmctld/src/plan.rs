@@ -1,123 +1,333 @@
-//! What a controller unit changes next. Pure: it reads nothing and changes nothing.
+//! What a controller unit does next. Pure: it asks for facts, and decides.
 //!
-//! Order is the design: packages, files, daemon, configuration, and only then what other applications see. Each stage that
-//! the next one builds on ends its round, so that the next decision rests on what has really come of it.
+//! Order is the design: packages, files, daemon, configuration, and only then what other applications see. Each stage that the
+//! next one builds on ends its round, so that the next decision rests on what has really come of it.
 
-mod compose;
-mod configure;
 mod foundation;
-mod identity;
-mod options;
-mod origin;
 mod share;
-mod slurm_conf;
-mod step;
 
-use crate::configuration::{Change, Files};
-use crate::observe::{Daemon, Observed, Offer};
-use ::slurm_conf::SlurmConf;
-use charm::{Next, Plan};
+use crate::Slurmctld;
+use crate::condition::Condition;
+use crate::config::files::Config;
+use crate::config::managed_keys::{self, wanted_partitions};
+use crate::config::rejections::Rejections;
+use crate::config::rollout::Rollout;
+use crate::config::sources::ConfigSource;
+use crate::config::{Situation, owner};
+use crate::daemon::Daemon;
+use crate::facts::{Ask, Attempts, Compute, Facts, Question, RemoteData};
+use crate::identity::{self, Identity, Role};
+use crate::names;
+use crate::step::{Outcome, Step};
+use charm::Status;
+use charm::runtime::{Condition as _, Planned};
+use slurm_ops::packages::Obstacle as InstallProblem;
+use slurm_unit::install::InstallStep;
+use slurm_unit::note::Noted;
+use slurm_unit::{OptionProblem, Trigger};
 
-pub use foundation::is_in_use;
-pub use identity::{Obstacle, obstacle};
-pub use options::{BadOption, bad_options};
-pub use origin::{LineOrigin, origin};
-pub use share::{owner, served_partitions};
-pub use slurm_conf::{defaults, offered};
-pub use step::Step;
+type Plan = charm::runtime::Plan<Step, Condition>;
 
-/// What a unit of this application is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The one controller: it has the configuration, or is the leader of an application that has no cluster yet.
-    Controller,
-    /// A further unit. Several controllers need shared state.
-    Second,
-    /// Too early to say: Juju has not shown the peer relation, or not made a leader.
-    Undecided,
+/// Decides what to do next.
+pub fn plan(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
+    facts.need(&[Question::Call])?;
+    // A unit on its way out changes nothing: taking a controller out of a cluster comes with several controllers.
+    if facts.call()?.last {
+        return Ok(Plan::rest(vec![Condition::Leaving]));
+    }
+    let plan = decide(facts, attempts)?;
+    // Asked only where it matters, because it costs a process: a leaving unit begins nothing, and is never blocked.
+    let begins = plan.steps.iter().any(Step::is_for_a_unit_that_stays);
+    let blocked = || plan.conditions.iter().any(|condition| matches!(condition.status(), Status::Blocked(_)));
+    if (begins || (plan.steps.is_empty() && blocked())) && *facts.leaving()? {
+        return Ok(Plan::rest(vec![Condition::Leaving]));
+    }
+    Ok(plan)
 }
 
-/// Decides a unit's role. A unit without a configuration never makes a second cluster beside an existing one.
-pub fn role(seen: &Observed) -> Role {
-    let named = seen.peer.as_ref().is_some_and(|peer| peer.cluster_name.is_some());
-    // A unit that has published its host is the one that made the cluster, whatever has become of its files.
-    let made_it = seen.peer.as_ref().is_some_and(|peer| peer.host.as_deref() == Some(seen.machine.host.as_str()));
-    if lists_host(&seen.machine.live, seen) || lists_host(&seen.machine.accepted, seen) || (named && made_it) {
-        Role::Controller
-    } else if named || (!seen.leader && !seen.siblings.is_empty()) {
-        Role::Second
-    } else if seen.leader && seen.peer.is_some() {
-        Role::Controller
-    } else {
-        Role::Undecided
+fn decide(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
+    facts.need(&[
+        Question::Leader,
+        Question::Options,
+        Question::Computes,
+        Question::Host,
+        Question::Installation,
+        Question::Configuration,
+        Question::Store,
+        Question::Keys,
+        Question::ServiceFiles,
+        Question::Rejections,
+        Question::Overrides,
+        Question::RetryTimer,
+    ])?;
+    let role = identity::role(facts)?;
+    let mut conditions = Vec::new();
+    if role == Role::Second {
+        let (unit, network_state) = (facts.call()?.unit.clone(), facts.options()?.network_state);
+        conditions.push(Condition::Second { unit, network_state });
+    }
+    let problems = facts.options()?.problems();
+    conditions.extend(problems.into_iter().filter(|problem| is_told(problem, role)).cloned().map(Condition::Option));
+    // Every unit has Slurm, also one that may not be a controller: the version of the application is what each of its units
+    // says, and a unit that says nothing blanks it.
+    let (steps, install) = foundation::install(facts, attempts)?;
+    conditions.extend(install.into_iter().map(Condition::Install));
+    if !steps.is_empty() {
+        return Ok(Plan::steps(steps));
+    }
+    match role {
+        Role::Second => Ok(Plan::rest(conditions)),
+        Role::Undecided => {
+            conditions.push(Condition::Undecided);
+            Ok(Plan::rest(conditions))
+        }
+        Role::Controller => Controller { facts, attempts, conditions }.plan(),
     }
 }
 
-/// Says whether a configuration makes this machine a controller.
-fn lists_host(files: &Files, seen: &Observed) -> bool {
-    let conf = files.slurm.as_ref().and_then(|text| SlurmConf::parse(text).ok());
-    let names_host = |line: &&str| line.split('(').next() == Some(seen.machine.host.as_str());
-    conf.is_some_and(|conf| conf.controllers().iter().any(names_host))
+/// The name of the cluster is a matter of its controller, who knows the name that the cluster has.
+fn is_told(problem: &OptionProblem, role: Role) -> bool {
+    problem.option != names::OPTION_CLUSTER_NAME || role != Role::Controller
 }
 
-/// Decides what to change next.
-pub fn plan(seen: &Observed) -> Plan<Step> {
-    let (steps, next) = match role(seen) {
-        // A unit on its way out changes nothing: taking a controller out of a cluster comes with several controllers.
-        _ if seen.leaving => (Vec::new(), Next::Settled),
-        Role::Second => (Vec::new(), Next::Settled),
-        Role::Undecided if foundation::awaits_packages(seen) => (foundation::install(seen), Next::LookAgain),
-        Role::Undecided => (foundation::install(seen), Next::Settled),
-        Role::Controller => serve(seen),
-    };
-    Plan::keeping_timer(steps, next, seen.waking, Step::StartWaking, Step::StopWaking)
+struct Controller<'f> {
+    facts: &'f Facts,
+    attempts: &'f Attempts,
+    conditions: Vec<Condition>,
 }
 
-fn serve(seen: &Observed) -> (Vec<Step>, Next) {
-    for stage in [foundation::install, share::request_mount, foundation::prepare, configure::configure, share::share] {
-        let steps = stage(seen);
+impl Controller<'_> {
+    fn plan(mut self) -> Planned<Slurmctld> {
+        let facts = self.facts;
+        let (options, store, leader) = (facts.options()?, facts.store()?, *facts.leader()?);
+        let identity = Identity::find(facts)?;
+        self.conditions.extend(cluster_name_problem(facts, &identity)?.map(Condition::Option));
+        if options.network_state && identity.is_local(store) {
+            let problem = "the cluster has its state on the local disk, and nothing moves it yet: reset the option";
+            self.conditions.push(Condition::Option(OptionProblem::new(names::OPTION_NETWORK_STATE, "true", problem)));
+        }
+        let Some(version) = facts.installation()?.version.map(|version| version.to_string()) else {
+            return Ok(Plan::rest(self.conditions));
+        };
+        let no_rejections = Rejections::default();
+        let situation = Situation {
+            options,
+            host: facts.host()?,
+            version: &version,
+            configuration: facts.configuration()?,
+            rejections: facts.rejections()?.known().unwrap_or(&no_rejections),
+            computes: facts.computes()?,
+            identity: &identity,
+        };
+        if let Some(step) = share::request_mount(facts, &identity)? {
+            return Ok(Plan::steps(vec![step]));
+        }
+        // A cluster that is still to be made, under a name that cannot be one, is not made.
+        let held_back = identity.given.is_none() && matches!(options.cluster_name, Some(Err(_)));
+        if !held_back {
+            let steps = foundation::prepare(facts, &identity)?;
+            if !steps.is_empty() {
+                return Ok(Plan::steps(steps));
+            }
+        }
+        self.notes()?;
+        self.rejections(&situation)?;
+        self.partitions(&situation);
+        let problem = identity.state_problem(store, options.network_state);
+        let keys = facts.keys()?;
+        let ready = keys.auth.is_some() && keys.jwt.is_some() && problem.is_none() && identity.is_marked(store);
+        if let Some(problem) = problem {
+            let mount_related = options.network_state && facts.mount()?.is_some();
+            self.conditions.push(Condition::State { problem, mount_related });
+        }
+        for key in [crate::keys::Key::Auth, crate::keys::Key::Jwt] {
+            if keys.get(key).is_none() {
+                self.conditions.push(Condition::AwaitsKey(key.name()));
+            }
+        }
+        if !leader {
+            self.conditions.push(Condition::NotLeader);
+        }
+        if ready && !held_back {
+            let steps = self.serve(&situation, leader)?;
+            if !steps.is_empty() {
+                return Ok(Plan::steps(steps));
+            }
+        }
+        let steps = share::share(&situation, facts, self.attempts, &mut self.conditions)?;
         if !steps.is_empty() {
-            return (steps, Next::LookAgain);
+            return Ok(Plan::steps(steps));
+        }
+        Ok(Plan::rest(self.conditions))
+    }
+
+    /// The daemon and its configuration. What other units may share is the leader's to change, and is changed here alone:
+    /// files, notes, partitions, and through them the running configuration.
+    fn serve(&mut self, situation: &Situation<'_>, leader: bool) -> Result<Vec<Step>, Ask> {
+        let facts = self.facts;
+        let state_problem = if facts.store()?.local { facts.state_problem()?.as_ref() } else { None };
+        self.conditions.extend(state_problem.cloned().map(Condition::CannotSave));
+        let daemon = Daemon::find(facts)?;
+        if daemon != Daemon::Answering {
+            self.conditions.push(Condition::Daemon(daemon.clone()));
+        }
+        let readable = [facts.rejections()?.is_readable(), facts.overrides()?.is_readable()] == [true; 2];
+        if leader && readable {
+            let noted = facts.overrides()?.known();
+            let mut rollout = Rollout {
+                situation: *situation,
+                facts,
+                attempts: self.attempts,
+                daemon: &daemon,
+                noted,
+                conditions: Vec::new(),
+            };
+            let steps = rollout.plan()?;
+            if !steps.is_empty() {
+                return Ok(steps);
+            }
+            self.conditions.append(&mut rollout.conditions);
+            let unproven = situation.live() != situation.accepted() || noted.is_some();
+            if unproven && !self.conditions.iter().any(|condition| matches!(condition, Condition::Unproven(_))) {
+                self.conditions.push(Condition::Unproven(None));
+            }
+        }
+        match daemon {
+            Daemon::ShutOut if !self.attempts.made(|step| *step == Step::RestartDaemon) => {
+                Ok(vec![Step::RestartDaemon])
+            }
+            Daemon::Stopped | Daemon::Failing { .. } if self.may_start()? && situation.live().exists() => {
+                Ok(vec![Step::StartDaemon])
+            }
+            Daemon::Answering if leader && state_problem.is_none() => self.save(situation.accepted()),
+            _ => Ok(Vec::new()),
         }
     }
-    (Vec::new(), awaited(seen))
+
+    /// Says whether a start is worth a try. Not from the call that a failure made: another failure would call again, without
+    /// end. Files that were put back make a difference.
+    fn may_start(&self) -> Result<bool, Ask> {
+        let restored = |step: &Step| matches!(step, Step::RestoreFiles(_));
+        let started = self.attempts.made_since(|step| *step == Step::StartDaemon, restored);
+        let by_failure = self.facts.call()?.trigger == Trigger::DaemonFailure;
+        Ok(!started && (!by_failure || self.attempts.made(restored)))
+    }
+
+    /// A reconfigure leaves the partitions of before in the state directory, and a takeover restores those.
+    fn save(&mut self, accepted: &Config) -> Result<Vec<Step>, Ask> {
+        let Some(partition) = accepted.first_partition() else { return Ok(Vec::new()) };
+        if *self.facts.partitions_saved()? {
+            return Ok(Vec::new());
+        }
+        let saved = |step: &Step| matches!(step, Step::SavePartitions { .. });
+        let tried = self.attempts.made_since(saved, |step| matches!(step, Step::MarkAccepted(_)));
+        match self.facts.partition_settings()?.answer() {
+            Some(settings) if !tried => Ok(vec![Step::SavePartitions { partition, settings: settings.clone() }]),
+            _ => {
+                self.conditions.push(Condition::PartitionsUnsaved);
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// A note that cannot be read is never "none": what it is about may be half done.
+    fn notes(&mut self) -> Result<(), Ask> {
+        if let Noted::Unreadable { why } = self.facts.rejections()? {
+            self.conditions.push(Condition::NoteUnreadable(why.clone()));
+        }
+        if let Noted::Unreadable { why } = self.facts.overrides()? {
+            self.conditions.push(Condition::NoteUnreadable(why.clone()));
+        }
+        Ok(())
+    }
+
+    /// What Slurm did not take of what is desired now.
+    fn rejections(&mut self, situation: &Situation<'_>) -> Result<(), Ask> {
+        let missing = situation.options.missing_file(&situation.configuration.conf_dir_files);
+        self.conditions.extend(missing.map(Condition::Option));
+        let names: Vec<String> =
+            wanted_partitions(situation.computes).into_keys().map(|name| name.to_string()).collect();
+        let partitions = names.into_iter().map(ConfigSource::Partition);
+        let sources = [ConfigSource::File, ConfigSource::Parameters, ConfigSource::Tracking];
+        for source in sources.into_iter().chain(partitions) {
+            let Some(reason) = situation.rejection(&source) else { continue };
+            let doubt = if source == ConfigSource::Parameters { situation.options.doubt() } else { None };
+            let reason = doubt.unwrap_or_else(|| reason.to_owned());
+            let app = match &source {
+                ConfigSource::Partition(name) => name.parse().ok().and_then(|name| situation.owner(&name)),
+                _ => None,
+            };
+            self.conditions.push(Condition::Rejected { source, app: app.map(|owner| owner.app.clone()), reason });
+        }
+        if situation.rejections.taken_back.is_some()
+            && let Some(why) = situation.rejections.news(*self.facts.now()?)
+        {
+            self.conditions.push(Condition::TakenBack(why.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// What other applications want, and how it fits together.
+    fn partitions(&mut self, situation: &Situation<'_>) {
+        for compute in situation.computes {
+            let Compute { app, data, relation, stale, .. } = compute;
+            match data {
+                RemoteData::Unusable(why) => {
+                    self.conditions.push(Condition::UnusableData { app: app.clone(), why: why.clone() });
+                }
+                RemoteData::Partition(partition, _) => {
+                    let owner = owner(situation.computes, partition.name());
+                    self.conditions.extend(owner.filter(|owner| owner.relation != *relation).map(|owner| {
+                        let (partition, owner) = (partition.name().to_string(), owner.app.clone());
+                        Condition::PartitionTaken { app: app.clone(), partition, owner }
+                    }));
+                }
+                RemoteData::Nothing => self.conditions.push(Condition::SilentApplication(app.clone())),
+            }
+            if *stale {
+                self.conditions.push(Condition::StaleRelation(app.clone()));
+            }
+        }
+        let served = situation.accepted().partitions();
+        let chosen = situation.options.default_partition();
+        let there = chosen.is_some_and(|chosen| served.contains(chosen.as_str()));
+        if let Some(chosen) = chosen.filter(|_| !there) {
+            let there = served.into_iter().collect();
+            self.conditions.push(Condition::AwaitsPartition { chosen: chosen.to_string(), there });
+        }
+        let defaults = managed_keys::defaults(situation.computes);
+        if defaults.len() > 1 && !there {
+            self.conditions.push(Condition::SeveralDefaults(defaults.into_iter().map(ToString::to_string).collect()));
+        }
+    }
 }
 
-/// Returns what was refused of what is wanted now: which change, and why.
-pub fn refused(seen: &Observed) -> Vec<(Change, String)> {
-    let partitions = offered(seen).into_keys().map(|name| Change::Partition(name.to_string()));
-    let changes = [Change::File, Change::Parameters, Change::Tracking].into_iter().chain(partitions);
-    let told = |change: Change| {
-        let reason = compose::refusal(seen, &change)?;
-        let doubt = (change == Change::Parameters).then(|| options::doubt(seen)).flatten();
-        Some((change, doubt.unwrap_or_else(|| reason.to_owned())))
-    };
-    changes.filter_map(told).collect()
+/// The name of a cluster never changes: its saved state belongs to the name.
+fn cluster_name_problem(facts: &Facts, identity: &Identity) -> Result<Option<OptionProblem>, Ask> {
+    let options = facts.options()?;
+    let Some(chosen) = &options.cluster_name else { return Ok(None) };
+    Ok(match &identity.given {
+        Some(name) if name.as_str() == options.cluster_name_text => None,
+        Some(name) => {
+            let problem = format!("the cluster is {name} for good, reset the option");
+            Some(OptionProblem::new(names::OPTION_CLUSTER_NAME, &options.cluster_name_text, problem))
+        }
+        None => chosen.as_ref().err().cloned(),
+    })
 }
 
-/// Says whether something may come without an event of Juju.
-fn awaited(seen: &Observed) -> Next {
-    let machine = &seen.machine;
-    let answering = matches!(machine.daemon, Daemon::Answering { .. });
-    let proven = machine.live == machine.accepted && !machine.unresolved;
-    // Juju may lose the event that an application has published something, and to a relation made again an agent may be deaf for good.
-    let silent = seen.computes.iter().any(|compute| compute.deaf || matches!(compute.offer, Offer::Nothing));
-    let unsaved = !machine.partitions_saved && compose::first_partition(&machine.accepted).is_some();
-    let held = !seen.tried.at_risk.is_empty();
-    // Nobody tells that it is refused no more, or never was: messages run out while slurmctld hangs.
-    let stranger = machine.stranger.is_some();
-    let full = machine.unsaved.is_some();
-    // A file system comes and goes without Juju.
-    let store = obstacle(seen).is_some_and(|obstacle| !matches!(obstacle, Obstacle::Foreign(_)));
-    let ready = machine.version.is_some() && configure::can_start(seen) && !options::holds_back(seen);
-    let working =
-        ready && (!answering || !proven || unsaved || silent || held || stranger || full || share::grant_due(seen));
-    if working || store || foundation::awaits_packages(seen) { Next::LookAgain } else { Next::Settled }
+/// Says whether things are looked at that nothing suggests to have changed. Not after a change of the configuration, which is
+/// frequent; but always while the retry timer calls, or when slurmctld has just come up.
+fn is_upkeep_due(facts: &Facts, attempts: &Attempts) -> Result<bool, Ask> {
+    let reconfigured = attempts.made(|step| matches!(step, Step::Reconfigure(_)));
+    let started = attempts.made(|step| matches!(step, Step::StartDaemon));
+    Ok(*facts.retry_timer()? || !reconfigured || started)
 }
 
-#[cfg(test)]
-mod configure_tests;
-#[cfg(test)]
-mod situations;
-#[cfg(test)]
-mod tests;
+/// Returns what stood in the way of an installation step in this dispatch.
+fn install_problem(attempts: &Attempts, like: impl Fn(&InstallStep) -> bool) -> Option<&InstallProblem> {
+    match attempts.outcome(|step| matches!(step, Step::Install(step) if like(step))) {
+        Some(Outcome::Install(problem)) => problem.as_ref(),
+        _ => None,
+    }
+}

@@ -18,7 +18,7 @@ use crate::files::{self, FileError};
 use crate::machine::{Host, HostWriter};
 use crate::source::{self, Source};
 use crate::version::SlurmVersion;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
@@ -91,24 +91,34 @@ fn usable(package: &str, version: &str) -> Result<SlurmVersion, Obstacle> {
 
 /// Tells whether a plugin of Slurm is on the machine, wherever its packages put theirs. Starts no process.
 pub fn has_plugin(host: &Host, file: &str) -> bool {
+    plugins(host).contains(file)
+}
+
+/// Lists the files of Slurm's plugins, wherever its packages put them. Starts no process.
+pub fn plugins(host: &Host) -> BTreeSet<String> {
     // Debian has a directory for each architecture, and `slurm` is what Slurm itself calls its own.
     let libraries = names_in(host, "/usr/lib").filter(|name| name.contains("-linux-"));
     let usual = ["/usr/lib".to_owned(), "/usr/lib64".to_owned()]
         .into_iter()
         .chain(libraries.map(|name| format!("/usr/lib/{name}")))
-        .flat_map(|library| [format!("{library}/slurm-wlm/{file}"), format!("{library}/slurm/{file}")])
-        .any(|path| host.path(path).exists());
-    usual || is_packaged(host, file)
+        .flat_map(|library| [format!("{library}/slurm-wlm"), format!("{library}/slurm")])
+        .flat_map(|directory| names_in(host, &directory).collect::<Vec<_>>())
+        .filter(|name| name.ends_with(PLUGIN));
+    usual.chain(packaged(host)).collect()
 }
 
+const PLUGIN: &str = ".so";
+
 /// Looks through what dpkg knows of packages of Slurm, for those that a site has made for another directory.
-fn is_packaged(host: &Host, file: &str) -> bool {
+fn packaged(host: &Host) -> Vec<String> {
     const LISTS: &str = "/var/lib/dpkg/info";
     let lists = names_in(host, LISTS).filter(|name| name.starts_with("slurm") && name.ends_with(".list"));
-    let named = |path: &&str| path.rsplit('/').next() == Some(file);
-    lists
-        .filter_map(|name| fs::read_to_string(host.path(format!("{LISTS}/{name}"))).ok())
-        .any(|list| list.lines().filter(named).any(|path| host.path(path).exists()))
+    let texts = lists.filter_map(|name| fs::read_to_string(host.path(format!("{LISTS}/{name}"))).ok());
+    let plugins = |list: String| -> Vec<String> {
+        let paths = list.lines().filter(|path| path.ends_with(PLUGIN) && host.path(path).exists());
+        paths.filter_map(|path| path.rsplit('/').next()).map(str::to_owned).collect()
+    };
+    texts.flat_map(plugins).collect()
 }
 
 fn names_in(host: &Host, directory: &str) -> impl Iterator<Item = String> {

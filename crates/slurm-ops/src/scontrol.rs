@@ -4,7 +4,6 @@
 //! and whatever is not surely an answer counts as "could not ask".
 
 mod by_hand;
-mod harm;
 mod jobs;
 mod judge;
 mod node;
@@ -13,8 +12,7 @@ mod reconfigure;
 mod reservation;
 mod smoke;
 
-pub use by_hand::{node_settings, partition_settings, restore};
-pub use harm::harm;
+pub use by_hand::{job_count, node_count, node_settings, partition_settings, update};
 pub use jobs::{JobRecord, LocalJobs, cancel_jobs, jobs, jobs_in_partition, jobs_on, jobs_waiting_for, local_jobs};
 pub use judge::{judge_node, judge_partition};
 pub use node::{
@@ -30,10 +28,11 @@ pub use reservation::{ReservationRecord, reservations, reservations_naming};
 pub use smoke::{Smoke, smoke};
 
 use crate::command::{Command, CommandError, Output};
-use crate::machine::Host;
+use crate::machine::{Host, HostWriter};
+use crate::systemd;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Name resolution and silent controllers cost scontrol up to 20 s before it gives up; no hook should wait longer than that.
 const DEADLINE: Duration = Duration::from_secs(25);
@@ -81,6 +80,11 @@ pub enum Refusal {
 }
 
 impl ScontrolError {
+    /// Tells whether the client could not read the configuration in place. Then none works, and slurmctld was not asked.
+    pub fn is_unparsable(&self) -> bool {
+        matches!(self, Self::Refused { reason, .. } if reason.contains("Unable to process configuration file"))
+    }
+
     /// Returns what was refused. `None`: nobody could be asked.
     pub fn refusal(&self) -> Option<Refusal> {
         let Self::Refused { reason, .. } = self else { return None };
@@ -132,6 +136,26 @@ pub fn ping(host: &Host) -> Result<Vec<ControllerPing>, ScontrolError> {
         };
     }
     Ok(pings)
+}
+
+/// Starts slurmctld and waits a moment for it to answer: it says that it is ready before it serves. That it does not answer
+/// is no failure of this call.
+pub fn start_controller(writer: &HostWriter, service: &str, patience: Duration) -> Result<(), CommandError> {
+    const PAUSE: Duration = Duration::from_millis(100);
+    systemd::enable(writer, service)?;
+    // A unit that failed too often in a short time is else refused for a while.
+    systemd::reset_failed(writer, service)?;
+    systemd::start_no_block(writer, service)?;
+    let end = Instant::now() + patience;
+    while Instant::now() < end {
+        let unit = systemd::state(writer.host(), service)?;
+        let answers = || ping(writer.host()).is_ok_and(|answers| answers.iter().any(|answer| answer.responding));
+        if unit.active == "failed" || unit.sub == "auto-restart" || (unit.is_active() && answers()) {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
 }
 
 /// Asks the slurmctld that serves what time it is, in seconds since 1970. `None`: nobody could be asked.

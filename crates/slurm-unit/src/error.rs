@@ -6,6 +6,7 @@ use slurm_ops::files::FileError;
 use slurm_ops::hostname::HostNameError;
 use slurm_ops::keys::KeyError;
 use slurm_ops::slurmd::DetectionError;
+use slurm_ops::store::StoreError;
 use slurm_ops::systemd::DropInError;
 
 /// A failure of Juju or of the machine. The hook fails with it, and Juju runs it again.
@@ -17,6 +18,8 @@ pub enum Error {
     Command(#[from] CommandError),
     #[error(transparent)]
     File(#[from] FileError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     #[error(transparent)]
     Key(#[from] KeyError),
     #[error(transparent)]

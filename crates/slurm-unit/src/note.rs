@@ -43,6 +43,11 @@ pub enum Noted<T> {
 }
 
 impl<T> Noted<T> {
+    /// Says whether there is no file that cannot be understood.
+    pub fn is_readable(&self) -> bool {
+        !matches!(self, Self::Unreadable { .. })
+    }
+
     /// Returns the note, if there is one that can be read.
     pub fn known(&self) -> Option<&T> {
         match self {

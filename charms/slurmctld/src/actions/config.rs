@@ -1,23 +1,22 @@
 //! The configuration in effect, and where each line of it comes from.
 
-use super::{ActionFailure, ActionResults, names};
-use crate::configuration::Files;
-use crate::plan::{LineOrigin, origin};
-use charm::{Context, Tools};
+use super::{ActionFailure, ActionResults, Dispatch, names};
+use crate::config::files::Files;
+use crate::config::origin::{LineOrigin, origin};
 use slurm_conf::{Overlaid, SlurmConf};
-use slurm_ops::{Machine, files};
+use slurm_ops::files;
 use std::collections::BTreeSet;
 
-pub(super) fn show(ctx: &Context, tools: &Tools, machine: &Machine) -> Result<ActionResults, ActionFailure> {
-    let read = |path| files::read_text(&machine.host(), path).map_err(ActionFailure::broken);
+pub(super) fn show(on: &Dispatch<'_>) -> Result<ActionResults, ActionFailure> {
+    let read = |path| files::read_text(&on.view.host, path).map_err(ActionFailure::broken);
     let [slurm, cgroup, gres] = Files::PATHS.map(read);
     let Some(slurm) = slurm? else {
-        let others = super::controllers(ctx, tools)?;
+        let others = super::controllers(on)?;
         let go =
             if others.is_empty() { "no unit has one yet".to_owned() } else { format!("ask {}", others.join(" or ")) };
-        return Err(ActionFailure::refused(format!("there is no {} on {}: {go}", names::SLURM_CONF, ctx.unit)));
+        return Err(ActionFailure::refused(format!("there is no {} on {}: {go}", names::SLURM_CONF, on.view.ctx.unit)));
     };
-    let applications = applications(tools)?;
+    let applications = applications(on)?;
     let mut results = ActionResults::default().with("slurm.conf", slurm.as_str());
     for (key, text) in [("cgroup.conf", cgroup?), ("gres.conf", gres?)] {
         if let Some(text) = text {
@@ -27,11 +26,11 @@ pub(super) fn show(ctx: &Context, tools: &Tools, machine: &Machine) -> Result<Ac
     Ok(results.with("annotated", annotated(&slurm, &applications)))
 }
 
-fn applications(tools: &Tools) -> Result<BTreeSet<String>, ActionFailure> {
+fn applications(on: &Dispatch<'_>) -> Result<BTreeSet<String>, ActionFailure> {
     let endpoint = names::ENDPOINT_SLURMD.parse().expect("invariant: our own endpoints have proper names");
     let mut found = BTreeSet::new();
-    for relation in tools.relation_ids(&endpoint)? {
-        found.extend(tools.relation_list_app(&relation)?.map(|app| app.to_string()));
+    for relation in on.tools.relation_ids(&endpoint)? {
+        found.extend(on.tools.relation_list_app(&relation)?.map(|app| app.to_string()));
     }
     Ok(found)
 }

@@ -1,10 +1,9 @@
 //! Why a node is not in service or a job waits, and what to do about it, in an administrator's words.
 
-use super::{ActionFailure, ActionResults, names, nodes, shown, told};
+use super::{ActionFailure, ActionResults, Dispatch, names, nodes, shown, told};
 use charm::AppName;
 use serde::Deserialize;
 use slurm_conf::NodeName;
-use slurm_ops::Machine;
 use slurm_ops::journal::{self, Cause};
 use slurm_ops::scontrol::{self, JobRecord, NodeLookup, NodeRecord};
 
@@ -20,7 +19,7 @@ pub(super) fn explain(
     request: &Explain,
     daemon: impl FnOnce() -> Result<(), ActionFailure>,
     own: &AppName,
-    machine: &Machine,
+    on: &Dispatch<'_>,
 ) -> Result<ActionResults, ActionFailure> {
     match (request.node.trim(), request.job) {
         ("", 0) => Err(ActionFailure::refused("give a node or a job: `node=compute-0` or `job=12`")),
@@ -30,18 +29,18 @@ pub(super) fn explain(
                 return Err(ActionFailure::refused(format!("parameter `node`: `{}`: {expected}", shown(name))));
             };
             daemon()?;
-            match scontrol::node(&machine.host(), &name) {
-                NodeLookup::Present(record) => Ok(node(&record, own, machine)),
+            match scontrol::node(&on.view.host, &name) {
+                NodeLookup::Present(record) => Ok(node(&record, own, on)),
                 NodeLookup::Absent => Err(ActionFailure::refused(format!(
                     "Slurm knows no node {name}: its slurmd has not registered, see `juju status` of its unit{}",
-                    hint(machine)
+                    hint(on)
                 ))),
                 NodeLookup::Unreachable { why } => Err(ActionFailure::refused(format!("nobody could be asked: {why}"))),
             }
         }
         ("", id) => {
             daemon()?;
-            let jobs = scontrol::jobs(&machine.host()).map_err(|error| told(error, str::to_owned))?;
+            let jobs = scontrol::jobs(&on.view.host).map_err(|error| told(error, str::to_owned))?;
             match jobs.iter().find(|job| job.id == id) {
                 Some(found) => Ok(job(found, own)),
                 None => Err(ActionFailure::refused(format!(
@@ -58,8 +57,8 @@ fn answer(subject: String, state: String, why: String, advice: String) -> Action
 }
 
 /// Says what slurmctld has heard of late that may be the cause, where Slurm's own words would hide it.
-fn hint(machine: &Machine) -> String {
-    match journal::cause(&machine.host(), names::SERVICE) {
+fn hint(on: &Dispatch<'_>) -> String {
+    match journal::cause(&on.view.host, names::SERVICE) {
         None => String::new(),
         Some(Cause::Authentication) => {
             "; slurmctld refuses somebody's messages: keys or clocks of the machines differ".to_owned()
@@ -69,7 +68,7 @@ fn hint(machine: &Machine) -> String {
     }
 }
 
-fn node(record: &NodeRecord, own: &AppName, machine: &Machine) -> ActionResults {
+fn node(record: &NodeRecord, own: &AppName, on: &Dispatch<'_>) -> ActionResults {
     let name = &record.name;
     let unit = nodes::unit_of(record);
     let subject = unit.as_ref().map_or_else(|| format!("node {name}"), |unit| format!("node {name} (unit {unit})"));
@@ -82,10 +81,10 @@ fn node(record: &NodeRecord, own: &AppName, machine: &Machine) -> ActionResults 
     let (why, advice) = match () {
         () if has("INVALID_REG") => (
             format!("it registered with less than its record says: {reason}"),
-            format!("compare `{shown}` with the machine, correct `node-config`, then `{resume}`"),
+            format!("compare `{shown}` with the on, correct `node-config`, then `{resume}`"),
         ),
         () if has("NOT_RESPONDING") => (
-            format!("its slurmd does not answer slurmctld{}", hint(machine)),
+            format!("its slurmd does not answer slurmctld{}", hint(on)),
             format!("see `{status}` and `journalctl -u slurmd` there: machine off, network, name, or clock"),
         ),
         () if has("DOWN") && reason.contains("unexpectedly rebooted") => {

@@ -1,9 +1,8 @@
 //! Jobs on nodes: end them.
 
-use super::{ActionFailure, ActionResults, needed_host_list, nodes, told};
+use super::{ActionFailure, ActionResults, Dispatch, needed_host_list, nodes, told};
 use serde::Deserialize;
 use slurm_conf::HostList;
-use slurm_ops::Machine;
 use slurm_ops::scontrol::{self, JobRecord};
 use std::time::{Duration, Instant};
 
@@ -21,18 +20,18 @@ pub(super) struct Destroy {
 pub(super) fn destroy(
     request: &Destroy,
     daemon: impl FnOnce() -> Result<(), ActionFailure>,
-    machine: &Machine,
+    on: &Dispatch<'_>,
 ) -> Result<ActionResults, ActionFailure> {
     let wanted = needed_host_list("nodes", &request.nodes)?;
     daemon()?;
-    nodes::select(machine, Some(&wanted))?;
-    let found = on(machine, &wanted)?;
+    nodes::select(on, Some(&wanted))?;
+    let found = jobs_on(on, &wanted)?;
     let status = match (found.is_empty(), request.dry_run) {
         (true, _) => "no jobs",
         (false, true) => "dry run",
         (false, false) => {
-            scontrol::cancel_jobs(&machine.writer(), &found).map_err(|error| told(error, str::to_owned))?;
-            gone(machine, &wanted, &found)?;
+            scontrol::cancel_jobs(&on.hands.host, &found).map_err(|error| told(error, str::to_owned))?;
+            gone(on, &wanted, &found)?;
             "cancelled"
         }
     };
@@ -51,8 +50,8 @@ fn handles(jobs: &[JobRecord]) -> String {
 }
 
 /// Returns the jobs that have something on one of the nodes, those that are just ending included.
-fn on(machine: &Machine, nodes: &HostList) -> Result<Vec<JobRecord>, ActionFailure> {
-    let jobs = scontrol::jobs(&machine.host()).map_err(|error| told(error, str::to_owned))?;
+fn jobs_on(on: &Dispatch<'_>, nodes: &HostList) -> Result<Vec<JobRecord>, ActionFailure> {
+    let jobs = scontrol::jobs(&on.view.host).map_err(|error| told(error, str::to_owned))?;
     let touches = |job: &JobRecord| match job.nodes.parse::<HostList>() {
         Ok(used) => used.expand().any(|node| nodes.contains(&node)),
         // An empty list is that of a job that waits.
@@ -62,10 +61,10 @@ fn on(machine: &Machine, nodes: &HostList) -> Result<Vec<JobRecord>, ActionFailu
 }
 
 /// Waits until none of the jobs is on the nodes any more.
-fn gone(machine: &Machine, nodes: &HostList, jobs: &[JobRecord]) -> Result<(), ActionFailure> {
+fn gone(on: &Dispatch<'_>, nodes: &HostList, jobs: &[JobRecord]) -> Result<(), ActionFailure> {
     let end = Instant::now() + PATIENCE;
     loop {
-        let mut left = on(machine, nodes)?;
+        let mut left = jobs_on(on, nodes)?;
         left.retain(|job| jobs.iter().any(|ours| ours.id == job.id));
         if left.is_empty() {
             return Ok(());

@@ -1,11 +1,9 @@
 //! Nodes: put them aside, back into service, and show them.
 
-use super::{ActionFailure, ActionResults, host_list, needed_host_list, reason, shown, told};
-use charm::Tools;
+use super::{ActionFailure, ActionResults, Dispatch, host_list, needed_host_list, reason, shown, told};
 use serde::Deserialize;
 use serde_json::json;
 use slurm_conf::HostList;
-use slurm_ops::Machine;
 use slurm_ops::scontrol::{self, NodeRecord, NodeWord};
 use std::collections::BTreeSet;
 
@@ -17,14 +15,14 @@ pub(super) struct Resume {
 pub(super) fn resume(
     request: &Resume,
     daemon: impl FnOnce() -> Result<(), ActionFailure>,
-    machine: &Machine,
+    on: &Dispatch<'_>,
 ) -> Result<ActionResults, ActionFailure> {
     let nodes = needed_host_list("nodename", &request.nodename)?;
     let refused = |why: &str| format!("Error resuming {nodes}: {why}");
     daemon()?;
-    all_known(machine, &nodes, refused)?;
+    all_known(on, &nodes, refused)?;
     // A node that is in service already is what was wanted.
-    scontrol::resume_nodes(&machine.writer(), &nodes).map_err(|error| told(error, refused))?;
+    scontrol::resume_nodes(&on.hands.host, &nodes).map_err(|error| told(error, refused))?;
     Ok(ActionResults::default().with("status", "resuming").with("nodes", nodes.to_string()))
 }
 
@@ -37,7 +35,7 @@ pub(super) struct Drain {
 pub(super) fn drain(
     request: &Drain,
     daemon: impl FnOnce() -> Result<(), ActionFailure>,
-    machine: &Machine,
+    on: &Dispatch<'_>,
 ) -> Result<ActionResults, ActionFailure> {
     let nodes = needed_host_list("nodename", &request.nodename)?;
     let reason = reason(&request.reason)?;
@@ -46,8 +44,8 @@ pub(super) fn drain(
     }
     let refused = |why: &str| format!("Error draining {nodes}: {why}");
     daemon()?;
-    all_known(machine, &nodes, refused)?;
-    scontrol::drain_nodes(&machine.writer(), &nodes, reason).map_err(|error| told(error, refused))?;
+    all_known(on, &nodes, refused)?;
+    scontrol::drain_nodes(&on.hands.host, &nodes, reason).map_err(|error| told(error, refused))?;
     Ok(ActionResults::default().with("status", "draining").with("nodes", nodes.to_string()))
 }
 
@@ -62,8 +60,7 @@ pub(super) struct SetState {
 pub(super) fn set_state(
     request: &SetState,
     daemon: impl FnOnce() -> Result<(), ActionFailure>,
-    tools: &Tools,
-    machine: &Machine,
+    on: &Dispatch<'_>,
 ) -> Result<ActionResults, ActionFailure> {
     let nodes = needed_host_list("nodes", &request.nodes)?;
     let state: NodeWord = serde_json::from_value(json!(request.state.trim().to_ascii_lowercase())).map_err(|_| {
@@ -74,15 +71,15 @@ pub(super) fn set_state(
     let refused =
         |why: &str| format!("Failed to set state of node(s) {nodes} to state '{}'. reason:\n{why}", state.as_str());
     daemon()?;
-    all_known(machine, &nodes, refused)?;
+    all_known(on, &nodes, refused)?;
     if !state.wants_reason() && !why.is_empty() {
         let state = state.as_str();
-        tools.writer().action_log(&format!(
+        on.tools.writer().action_log(&format!(
             "Warning: The '{state}' state does not require a reason to be set. Not updating to node(s) {nodes} 'reason' field to '{why}'."
         ))?;
     }
     let why = state.wants_reason().then_some(if why.is_empty() { "n/a" } else { why });
-    scontrol::set_nodes_state(&machine.writer(), &nodes, state, why).map_err(|error| told(error, refused))?;
+    scontrol::set_nodes_state(&on.hands.host, &nodes, state, why).map_err(|error| told(error, refused))?;
     Ok(ActionResults::default().with("state", state.as_str()).with("nodes", nodes.to_string()))
 }
 
@@ -95,11 +92,11 @@ pub(super) struct Show {
 pub(super) fn show(
     request: &Show,
     daemon: impl FnOnce() -> Result<(), ActionFailure>,
-    machine: &Machine,
+    on: &Dispatch<'_>,
 ) -> Result<ActionResults, ActionFailure> {
     let wanted = host_list("nodes", &request.nodes)?;
     daemon()?;
-    let records = select(machine, wanted.as_ref())?;
+    let records = select(on, wanted.as_ref())?;
     let rows: Vec<[String; 5]> = records
         .iter()
         .map(|record| {
@@ -125,8 +122,8 @@ pub(super) fn show(
 }
 
 /// Returns the records of nodes, all or those of a list. One that Slurm does not know is refused by name.
-pub(super) fn select(machine: &Machine, wanted: Option<&HostList>) -> Result<Vec<NodeRecord>, ActionFailure> {
-    let mut records = scontrol::nodes(&machine.host()).map_err(|error| told(error, str::to_owned))?;
+pub(super) fn select(on: &Dispatch<'_>, wanted: Option<&HostList>) -> Result<Vec<NodeRecord>, ActionFailure> {
+    let mut records = scontrol::nodes(&on.view.host).map_err(|error| told(error, str::to_owned))?;
     records.sort_by(|one, other| one.name.cmp(&other.name));
     let Some(wanted) = wanted else { return Ok(records) };
     if let Some(stranger) = stranger(&records, wanted) {
@@ -137,8 +134,8 @@ pub(super) fn select(machine: &Machine, wanted: Option<&HostList>) -> Result<Vec
 }
 
 /// Refuses a list that has a node which Slurm does not know, before anything is done: Slurm would change the others and then fail.
-fn all_known(machine: &Machine, wanted: &HostList, said: impl Fn(&str) -> String + Copy) -> Result<(), ActionFailure> {
-    let records = scontrol::nodes(&machine.host()).map_err(|error| told(error, said))?;
+fn all_known(on: &Dispatch<'_>, wanted: &HostList, said: impl Fn(&str) -> String + Copy) -> Result<(), ActionFailure> {
+    let records = scontrol::nodes(&on.view.host).map_err(|error| told(error, said))?;
     stranger(&records, wanted).map_or(Ok(()), |stranger| Err(ActionFailure::refused(said(&stranger))))
 }
 

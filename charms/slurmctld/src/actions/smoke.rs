@@ -1,10 +1,9 @@
 //! A small job on every node that takes jobs.
 
-use super::{ActionFailure, ActionResults, host_list, nodes, told};
+use super::{ActionFailure, ActionResults, Dispatch, host_list, nodes, told};
 use serde::Deserialize;
 use serde_json::json;
 use slurm_conf::{HostList, NodeName, PartitionName};
-use slurm_ops::Machine;
 use slurm_ops::scontrol::{self, NodeLookup, NodeRecord, PartitionRecord, Smoke};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +30,7 @@ fn half_a_minute() -> u64 {
 pub(super) fn test(
     request: &Test,
     daemon: impl FnOnce() -> Result<(), ActionFailure>,
-    machine: &Machine,
+    on: &Dispatch<'_>,
 ) -> Result<ActionResults, ActionFailure> {
     let wanted = host_list("nodes", &request.nodes)?;
     if !(1..=600).contains(&request.timeout) {
@@ -39,12 +38,12 @@ pub(super) fn test(
         return Err(ActionFailure::refused(format!("parameter `timeout`: {found}: expected 1 to 600 seconds")));
     }
     daemon()?;
-    let records = settled(machine, wanted.as_ref(), Duration::from_secs(request.timeout))?;
+    let records = settled(on, wanted.as_ref(), Duration::from_secs(request.timeout))?;
     if records.is_empty() {
         return Err(ActionFailure::refused("there is no node"));
     }
-    let partitions = scontrol::partitions(&machine.host()).map_err(|error| told(error, str::to_owned))?;
-    let outcomes = outcomes(machine, &records, &partitions, Duration::from_secs(request.timeout));
+    let partitions = scontrol::partitions(&on.view.host).map_err(|error| told(error, str::to_owned))?;
+    let outcomes = outcomes(on, &records, &partitions, Duration::from_secs(request.timeout));
     let count = |word: &str| outcomes.iter().filter(|(_, outcome)| outcome.starts_with(word)).count();
     let (passed, failed, skipped) = (count("passed"), count("failed"), count("skipped"));
     let table = outcomes.iter().map(|(name, outcome)| format!("{name}: {outcome}")).collect::<Vec<_>>().join("\n");
@@ -63,10 +62,10 @@ pub(super) fn test(
 }
 
 /// Returns the nodes once none of them is on its way back: Slurm takes a moment after `resume` to hear from a node.
-fn settled(machine: &Machine, wanted: Option<&HostList>, patience: Duration) -> Result<Vec<NodeRecord>, ActionFailure> {
+fn settled(on: &Dispatch<'_>, wanted: Option<&HostList>, patience: Duration) -> Result<Vec<NodeRecord>, ActionFailure> {
     let end = Instant::now() + patience.min(RETURN);
     loop {
-        let records = nodes::select(machine, wanted)?;
+        let records = nodes::select(on, wanted)?;
         let returning = |record: &NodeRecord| record.has("NOT_RESPONDING") && !record.has("DOWN");
         if Instant::now() >= end || !records.iter().any(returning) {
             return Ok(records);
@@ -77,7 +76,7 @@ fn settled(machine: &Machine, wanted: Option<&HostList>, patience: Duration) -> 
 
 /// Tries every node, several at a time, and returns what came of it in the order of the nodes.
 fn outcomes(
-    machine: &Machine,
+    on: &Dispatch<'_>,
     records: &[NodeRecord],
     partitions: &[PartitionRecord],
     patience: Duration,
@@ -90,7 +89,7 @@ fn outcomes(
                 while let Some((position, record)) =
                     Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| records.get(at).map(|one| (at, one)))
                 {
-                    let outcome = outcome(machine, record, partitions, patience);
+                    let outcome = outcome(on, record, partitions, patience);
                     found.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[position] = outcome;
                 }
             });
@@ -100,7 +99,7 @@ fn outcomes(
     records.iter().map(|record| record.name.clone()).zip(found).collect()
 }
 
-fn outcome(machine: &Machine, record: &NodeRecord, partitions: &[PartitionRecord], patience: Duration) -> String {
+fn outcome(on: &Dispatch<'_>, record: &NodeRecord, partitions: &[PartitionRecord], patience: Duration) -> String {
     if !record.is_usable() || record.has("RESERVED") {
         return format!("skipped, it is {}", record.state_text());
     }
@@ -111,10 +110,10 @@ fn outcome(machine: &Machine, record: &NodeRecord, partitions: &[PartitionRecord
         Ok(partition) => partition,
         Err(closed) => return format!("skipped, {closed}"),
     };
-    match scontrol::smoke(&machine.writer(), &node, &partition, patience) {
+    match scontrol::smoke(&on.hands.host, &node, &partition, patience) {
         Smoke::Passed { said } => format!("passed on {said}"),
         Smoke::Failed { why } => format!("failed: {why}"),
-        Smoke::Busy { why } => match scontrol::node(&machine.host(), &node) {
+        Smoke::Busy { why } => match scontrol::node(&on.view.host, &node) {
             NodeLookup::Present(now) if !now.is_usable() => format!("skipped, it is {}", now.state_text()),
             // Other jobs have the node, or will have; that says nothing about it.
             NodeLookup::Present(now) if TAKEN.iter().any(|state| now.has(state)) => {

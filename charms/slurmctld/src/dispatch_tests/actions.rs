@@ -212,7 +212,7 @@ fn the_configuration_is_shown_with_where_each_line_comes_from() {
         ("TreeWidth=65533", "charm"),
         ("ReturnToService=2", "option slurm-conf-parameters"),
         ("# outweighed by slurm-conf-parameters: ReturnToService=1", "outweighed"),
-        ("PartitionName=compute Nodes=compute", "application compute"),
+        ("PartitionName=compute Nodes=compute Default=YES", "application compute"),
         ("SlurmdTimeout=77", "by hand"),
     ];
     for (line, whose) in expected {

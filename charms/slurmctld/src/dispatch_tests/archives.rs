@@ -51,6 +51,6 @@ fn an_apt_that_is_busy_is_waited_for_and_no_hook_fails() {
     let status = cluster.model.status(&cluster.unit).unwrap();
     let expected = "for apt: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt)";
     assert_eq!((status.word(), status.message()), ("waiting", expected));
-    let timer = cluster.machine.read("/run/systemd/transient/slurmctld-0-look-again.timer");
+    let timer = cluster.machine.read("/run/systemd/transient/slurmctld-0-retry.timer");
     assert!(timer.is_some());
 }

@@ -29,10 +29,10 @@ fn persist(cluster: &Cluster, hook: &Hook) {
 
 /// The timer calls until nothing is awaited, and not for ever.
 fn settle(cluster: &Cluster) {
-    let awaited = || cluster.machine.read("/run/systemd/transient/slurmctld-0-look-again.timer").is_some();
+    let awaited = || cluster.machine.read("/run/systemd/transient/slurmctld-0-retry.timer").is_some();
     for _ in 0..5 {
         if awaited() {
-            persist(cluster, &Hook::named(names::EVENT_LOOK_AGAIN));
+            persist(cluster, &Hook::named(slurm_unit::retry::EVENT));
         }
     }
 }

@@ -112,12 +112,13 @@ fn nothing_is_reconfigured_on_a_full_disk() {
     let state = cluster.machine.machine().path(names::STATE_DIRECTORY).join("job_state");
     std::fs::File::create(&state).unwrap().set_len(1 << 42).unwrap();
     cluster.configure("slurm-conf-parameters", json!("KillWait=44"));
-    let told = format!("blocked: {} is full: slurmctld cannot save jobs, and changes wait", names::STATE_DIRECTORY);
+    let told =
+        format!("blocked: {} is full: slurmctld cannot save jobs, config changes on hold", names::STATE_DIRECTORY);
     assert_eq!(cluster.status(), told);
     assert_eq!(cluster.conf(), before);
     assert!(!reconfigured(&cluster));
     std::fs::remove_file(&state).unwrap();
-    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     assert_eq!(cluster.status(), "active: primary - UP");
     assert!(cluster.conf().contains("KillWait=44") && reconfigured(&cluster));
 }

@@ -116,11 +116,11 @@ fn a_grant_that_did_not_take_is_made_again_by_the_timer() {
     let cluster = Cluster::deployed();
     let (relation, _) = cluster.integrate("compute");
     cluster.model.lose_grants(&cluster.app, names::AUTH_SECRET);
-    let timer = "/run/systemd/transient/slurmctld-0-look-again.timer";
+    let timer = "/run/systemd/transient/slurmctld-0-retry.timer";
     assert!(cluster.machine.read(timer).is_some());
-    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     assert_eq!(cluster.model.grants(&cluster.app, names::AUTH_SECRET), [relation.number()]);
-    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     assert!(cluster.machine.read(timer).is_none());
 }
 
@@ -130,7 +130,7 @@ fn a_relation_made_again_that_tells_nothing_is_looked_at_by_the_timer() {
     let (relation, compute) = cluster.relate("compute");
     cluster.hook(&Hook::created(&relation, &compute));
     cluster.model.play(&compute, &relation, &super::partition("compute")).unwrap();
-    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     assert!(!cluster.model.app_bag(&relation, &cluster.app).is_empty());
 }
 
@@ -147,23 +147,23 @@ fn a_deaf_agent_does_not_keep_a_later_change_from_being_seen() {
         cluster.model.play(&compute, &relation, &super::partition("compute")).unwrap();
         cluster.model.play_unit(&leader, &relation, &bag).unwrap();
     };
-    let timer = || cluster.machine.read("/run/systemd/transient/slurmctld-0-look-again.timer").is_some();
+    let timer = || cluster.machine.read("/run/systemd/transient/slurmctld-0-retry.timer").is_some();
     says(60);
     cluster.hook(&Hook::created(&relation, &compute));
     assert!(cluster.conf().contains("MaxTime=60"), "{}", cluster.conf());
     // Nobody will call, so the timer goes on as long as this lasts; but there is nothing to do, and nothing is done.
     for _ in 0..3 {
         assert!(timer());
-        cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+        cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     }
-    assert!(cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN)).writes().is_empty());
+    assert!(cluster.hook(&Hook::named(slurm_unit::retry::EVENT)).writes().is_empty());
     assert_eq!(cluster.status(), "active: primary - UP");
     says(90);
-    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     assert!(cluster.conf().contains("MaxTime=90"), "{}", cluster.conf());
     // The agent starts anew, and hears again.
     cluster.model.deafen(&cluster.unit, &relation, false).unwrap();
-    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     assert!(!timer());
 }
 
@@ -201,14 +201,14 @@ fn a_state_directory_that_is_gone_is_never_made_anew() {
     assert!(!cluster.machine.is_running(names::SERVICE));
     std::fs::remove_dir(&state).unwrap();
     std::fs::rename(&away, &state).unwrap();
-    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     assert_eq!(cluster.status(), "active: primary - UP");
 }
 
 #[test]
 fn whoever_is_refused_is_looked_for_until_it_is_over() {
     let (cluster, ..) = Cluster::at_rest();
-    let timer = || cluster.machine.read("/run/systemd/transient/slurmctld-0-look-again.timer").is_some();
+    let timer = || cluster.machine.read("/run/systemd/transient/slurmctld-0-retry.timer").is_some();
     let refusal = "slurmctld: error: slurm_receive_msg [10.0.0.5:41234]: x: Protocol authentication error\n";
     cluster.machine.journal(refusal);
     cluster.hook(&Hook::named("update-status"));
@@ -217,7 +217,7 @@ fn whoever_is_refused_is_looked_for_until_it_is_over() {
     cluster.machine.journal(refusal);
     cluster.hook(&Hook::named("config-changed"));
     assert!(timer() && cluster.status().contains("refuses 10.0.0.5"), "{}", cluster.status());
-    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     assert!(!timer());
     assert_eq!(cluster.status(), "active: primary - UP");
 }
@@ -228,15 +228,15 @@ fn a_daemon_that_died_is_started_and_one_that_cannot_is_told_about() {
     cluster.machine.crash(names::SERVICE);
     // Whoever is called because of the failure only tells of it: a start that fails would call again at once, without end.
     for _ in 0..3 {
-        cluster.hook(&Hook::named(names::EVENT_DAEMON_FAILED));
+        cluster.hook(&Hook::named(slurm_unit::service::FAILURE_EVENT));
         assert!(cluster.status().starts_with("waiting: for slurmctld, which fails: "), "{}", cluster.status());
         assert!(!cluster.machine.is_running(names::SERVICE));
     }
-    assert!(cluster.machine.read("/run/systemd/transient/slurmctld-0-look-again.timer").is_some());
-    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    assert!(cluster.machine.read("/run/systemd/transient/slurmctld-0-retry.timer").is_some());
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     assert_eq!(cluster.status(), "active: primary - UP");
-    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
-    assert!(cluster.machine.read("/run/systemd/transient/slurmctld-0-look-again.timer").is_none());
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
+    assert!(cluster.machine.read("/run/systemd/transient/slurmctld-0-retry.timer").is_none());
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_daemon_that_fails_on_a_file_changed_by_hand_is_back_at_once() {
     let good = cluster.conf();
     cluster.machine.write(names::SLURM_CONF, &format!("{good}BogusKey=1\n"));
     cluster.machine.crash(names::SERVICE);
-    cluster.hook(&Hook::named(names::EVENT_DAEMON_FAILED));
+    cluster.hook(&Hook::named(slurm_unit::service::FAILURE_EVENT));
     assert_eq!(cluster.conf(), good);
     assert!(cluster.machine.is_running(names::SERVICE));
 }
@@ -264,7 +264,7 @@ fn a_file_broken_by_hand_is_put_back_and_the_hand_is_told() {
         cluster.status()
     );
     // Nobody else tells them, so it stays to be read until they have found a better file.
-    cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     assert!(cluster.status().contains("was refused and put back"), "{}", cluster.status());
     cluster.machine.write(names::SLURM_CONF, &format!("{good}KillWait=33\n"));
     cluster.hook(&Hook::named("update-status"));
@@ -296,7 +296,7 @@ fn the_name_of_the_cluster_outlives_its_files() {
     cluster.configure("cluster-name", json!("other"));
     assert_eq!(cluster.conf(), good);
     assert!(
-        cluster.status().starts_with("blocked: option cluster-name: `other`: the cluster is "),
+        cluster.status().starts_with("blocked: option cluster-name `other`: the cluster is "),
         "{}",
         cluster.status()
     );

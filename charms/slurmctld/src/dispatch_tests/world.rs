@@ -2,9 +2,11 @@
 
 use crate::Slurmctld;
 use crate::names;
-use charm::{AppName, Charm, Databag, RelationId, UnitName};
+use charm::runtime::Charm;
+use charm::{AppName, Databag, RelationId, UnitName};
 use charm_testing::{Dispatched, FakeMachine, Hook, Model};
 use serde_json::{Value, json};
+use slurm_unit::View;
 use std::collections::BTreeMap;
 
 const SLURMCTLD: &str = include_str!("../../charmcraft.yaml");
@@ -60,10 +62,10 @@ impl Cluster {
 
     pub(super) fn dispatch(&self, hook: &Hook) -> Dispatched {
         let run = |ctx, tools: charm::Tools| {
-            let make = |ctx, tools| Slurmctld::on(self.machine.machine(), ctx, tools);
-            charm::dispatch::dispatch(ctx, &tools, make)
+            let begin = |ctx, tools: &charm::Tools| View::split(ctx, tools, &self.machine.machine());
+            charm::runtime::dispatch::<Slurmctld>(ctx, &tools, begin)
         };
-        self.model.dispatch(&self.unit, Slurmctld::TIMERS, hook, run).unwrap()
+        self.model.dispatch(&self.unit, Slurmctld::EVENTS, hook, run).unwrap()
     }
 
     #[track_caller]
@@ -89,7 +91,7 @@ impl Cluster {
     pub(super) fn at_rest() -> (Self, RelationId, AppName) {
         let cluster = Self::deployed();
         let (relation, compute) = cluster.integrate("compute");
-        cluster.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+        cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
         cluster.machine.take_calls();
         (cluster, relation, compute)
     }

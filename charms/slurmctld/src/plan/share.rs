@@ -1,88 +1,180 @@
 //! What Juju and other applications learn, last of all.
 
-use super::{Step, identity};
+use super::is_upkeep_due;
+use crate::condition::Condition;
+use crate::config::Situation;
+use crate::facts::{Ask, Attempts, Compute, Facts, Question};
+use crate::identity::Identity;
+use crate::keys::Key;
 use crate::names;
-use crate::observe::{Compute, Observed, Offer, Secret, Shared};
-use ::slurm_conf::{ControllerAddress, PartitionName, SlurmConf};
-use charm::Databag;
+use crate::step::Step;
+use charm::tools::{SecretAnswer, SecretContent, SecretInfo, Unreadable};
+use charm::{AppName, Databag, SecretId};
+use slurm_conf::ControllerAddress;
 use slurm_interface::{ControllerData, MountPoint, MountRequest, PeerApp, PeerUnit, SecretUri};
-use std::collections::BTreeSet;
+use slurm_unit::service::ServiceStep;
 
 /// Asks for the file system that the operator wants the state on.
-pub(super) fn request_mount(seen: &Observed) -> Vec<Step> {
-    let Some(endpoint) =
-        seen.mount.as_ref().filter(|_| seen.leader && seen.options.network_state && !identity::is_local(seen))
-    else {
-        return Vec::new();
-    };
+pub(super) fn request_mount(facts: &Facts, identity: &Identity) -> Result<Option<Step>, Ask> {
+    let wanted = facts.options()?.network_state && !identity.is_local(facts.store()?);
+    if !*facts.leader()? || !wanted {
+        return Ok(None);
+    }
+    let Some(endpoint) = facts.mount()? else { return Ok(None) };
     let path = MountPoint::new(names::CHECKPOINT_DIRECTORY).expect("invariant: our own path has no detours");
     let missing = missing(MountRequest::new(path).encode(), &endpoint.published);
-    if missing.is_empty() { Vec::new() } else { vec![Step::RequestMount(endpoint.relation.clone(), missing)] }
+    Ok((!missing.is_empty()).then(|| Step::RequestMount(endpoint.relation.clone(), missing)))
 }
 
-pub(super) fn share(seen: &Observed) -> Vec<Step> {
-    // Before there is a cluster there is nothing to tell.
-    if seen.machine.accepted.slurm.is_none() {
-        return Vec::new();
+/// Tells Juju and other applications what they have to know. Before there is a cluster there is nothing to tell.
+pub(super) fn share(
+    situation: &Situation<'_>,
+    facts: &Facts,
+    attempts: &Attempts,
+    conditions: &mut Vec<Condition>,
+) -> Result<Vec<Step>, Ask> {
+    let (leader, upkeep) = (*facts.leader()?, is_upkeep_due(facts, attempts)?);
+    if !situation.accepted().exists() {
+        return Ok(Vec::new());
     }
     let mut steps = Vec::new();
-    if !seen.port_open {
-        steps.push(Step::OpenPort);
-    }
-    if let Some(peer) = &seen.peer {
-        let unit = PeerUnit { hostname: seen.machine.host.clone() };
-        if peer.host.as_deref() != Some(seen.machine.host.as_str()) {
-            steps.push(Step::PublishPeerUnit(peer.relation.clone(), unit.encode()));
+    if upkeep {
+        let own = [Question::Unit, Question::PortOpen, Question::Peer, Question::RejectedHost];
+        let secrets = [Question::AuthInfo, Question::AuthContent, Question::JwtContent];
+        facts.need(if leader { [&own[..], &secrets[..]].concat() } else { own.to_vec() }.as_slice())?;
+        // A drop-in that systemd has not read does not count.
+        if facts.unit()?.needs_daemon_reload && !attempts.made(|step| *step == RELOAD) {
+            steps.push(RELOAD);
         }
-        if let Some(cluster_name) = identity::cluster_name(seen)
-            && seen.leader
-            && peer.cluster_name.is_none()
-        {
-            let bag = PeerApp { cluster_name, restart_signal: String::new() }.encode();
-            steps.push(Step::PublishPeerApp(peer.relation.clone(), bag));
+        if !*facts.port_open()? {
+            steps.push(Step::OpenPort);
+        }
+        steps.extend(peer(situation, facts)?);
+        conditions.extend(facts.rejected_host()?.clone().map(Condition::RejectedHost));
+    }
+    if leader {
+        let told = |compute: &&Compute| matches!(ControllerData::decode(&compute.published), Ok(Some(_)));
+        let served: Vec<&Compute> = situation.computes.iter().filter(|one| is_served(situation, one)).collect();
+        // Whether a grant took shows in a later dispatch, which somebody has to call for.
+        let granted = attempts.made(|step| matches!(step, Step::GrantSecret(..) | Step::AddSecret(..)));
+        if upkeep || granted || !served.iter().all(told) {
+            steps.extend(auth_secret(situation, facts, attempts, upkeep, &served, conditions)?);
+        }
+        if upkeep {
+            steps.extend(jwt_secret(facts, attempts)?);
         }
     }
-    if seen.leader {
-        steps.extend(keep(&seen.auth_secret, names::AUTH_SECRET, seen.machine.auth_key));
-        steps.extend(keep(&seen.jwt_secret, names::JWT_SECRET, seen.machine.jwt_key));
-        if let Secret::Shared(secret) = &seen.auth_secret {
-            steps.extend(publish(seen, secret));
-        }
-    }
-    steps
+    Ok(steps)
 }
 
-/// Keeps a key in a secret as long as it is on disk.
-fn keep(secret: &Secret, label: &'static str, on_disk: bool) -> Option<Step> {
-    match secret {
-        Secret::Absent if on_disk => Some(Step::AddSecret(label)),
-        Secret::Shared(Shared { holds_key: false, .. }) | Secret::Kept { holds_key: false } if on_disk => {
-            Some(Step::RefillSecret(label))
-        }
-        Secret::Absent | Secret::Shared(_) | Secret::Kept { .. } | Secret::JustMade | Secret::Unknown => None,
-    }
-}
+const RELOAD: Step = Step::Service(ServiceStep::ReloadUnits);
 
-fn publish(seen: &Observed, secret: &Shared) -> Vec<Step> {
+fn peer(situation: &Situation<'_>, facts: &Facts) -> Result<Vec<Step>, Ask> {
+    let Some(peer) = facts.peer()? else { return Ok(Vec::new()) };
+    let host = &situation.host.name;
     let mut steps = Vec::new();
-    let served = served_partitions(seen);
-    for compute in seen.computes.iter().filter(|compute| is_served(seen, compute, &served)) {
-        if !secret.granted.contains(&compute.relation) {
-            steps.push(Step::GrantSecret(compute.relation.clone()));
+    if peer.host.as_deref() != Some(host.as_str()) {
+        let bag = PeerUnit { hostname: host.clone() }.encode();
+        steps.push(Step::PublishPeerUnit(peer.relation.clone(), bag));
+    }
+    if let Some(cluster_name) = situation.identity.given.clone()
+        && *facts.leader()?
+        && peer.cluster_name.is_none()
+    {
+        let bag = PeerApp { cluster_name, restart_signal: String::new() }.encode();
+        steps.push(Step::PublishPeerApp(peer.relation.clone(), bag));
+    }
+    Ok(steps)
+}
+
+/// The secret that compute units read, and who is told of it. Its content is looked at in upkeep only.
+fn auth_secret(
+    situation: &Situation<'_>,
+    facts: &Facts,
+    attempts: &Attempts,
+    upkeep: bool,
+    served: &[&Compute],
+    conditions: &mut Vec<Condition>,
+) -> Result<Vec<Step>, Ask> {
+    let Some(key) = facts.keys()?.get(Key::Auth) else { return Ok(Vec::new()) };
+    // A secret must not be granted before the next dispatch: Juju 4.0.13 loses such a grant.
+    if attempts.made(|step| matches!(step, Step::AddSecret(Key::Auth, _))) {
+        if !situation.computes.is_empty() {
+            conditions.push(Condition::GrantPending);
         }
-        let missing = missing(controller_data(seen, &secret.uri).encode(), &compute.published);
+        return Ok(Vec::new());
+    }
+    let Some(info) = facts.auth_info()? else { return Ok(add(facts, Key::Auth, key)?.into_iter().collect()) };
+    let mut steps = Vec::new();
+    if upkeep {
+        steps.extend(refill(Key::Auth, &info.id, facts.auth_content()?, key));
+    }
+    let Some(uri) = uri(&info.id, &facts.call()?.model_uuid) else { return Ok(steps) };
+    for compute in served {
+        let grant = |step: &Step| matches!(step, Step::GrantSecret(_, relation) if *relation == compute.relation);
+        if attempts.made(grant) {
+            conditions.push(Condition::GrantPending);
+        } else if !is_granted(info, &compute.app, &facts.call()?.unit.app()) {
+            steps.push(Step::GrantSecret(info.id.clone(), compute.relation.clone()));
+        }
+        let missing = missing(controller_data(situation, &uri).encode(), &compute.published);
         if !missing.is_empty() {
             steps.push(Step::PublishController(compute.relation.clone(), missing));
         }
     }
-    steps
+    Ok(steps)
 }
 
-fn controller_data(seen: &Observed, uri: &SecretUri) -> ControllerData {
+/// The secret that only this application reads. Its content tells whether it is there.
+fn jwt_secret(facts: &Facts, attempts: &Attempts) -> Result<Option<Step>, Ask> {
+    let Some(key) = facts.keys()?.get(Key::Jwt) else { return Ok(None) };
+    let content = facts.jwt_content()?;
+    let made = attempts.made(|step| matches!(step, Step::AddSecret(Key::Jwt, _)));
+    if made || matches!(content, SecretAnswer::Content(content) if content == key) {
+        return Ok(None);
+    }
+    match facts.jwt_info()? {
+        Some(info) => Ok(refill(Key::Jwt, &info.id, content, key)),
+        None => add(facts, Key::Jwt, key),
+    }
+}
+
+/// Makes a secret, unless Juju would not say whether there is one.
+fn add(facts: &Facts, key: Key, content: &SecretContent) -> Result<Option<Step>, Ask> {
+    let answer = match key {
+        Key::Auth => facts.auth_content()?,
+        Key::Jwt => facts.jwt_content()?,
+    };
+    let absent = matches!(answer, SecretAnswer::Unreadable(Unreadable::NotFound));
+    Ok(absent.then(|| Step::AddSecret(key, content.clone())))
+}
+
+/// slurmctld runs with the key on disk. Nodes that took another one would be lost at their next restart.
+fn refill(key: Key, id: &SecretId, found: &SecretAnswer, wanted: &SecretContent) -> Option<Step> {
+    let differs = match found {
+        SecretAnswer::Content(content) => content != wanted,
+        SecretAnswer::Unreadable(Unreadable::NotFound) => true,
+        SecretAnswer::Unreadable(Unreadable::NotAllowed | Unreadable::AgentGone) => false,
+    };
+    differs.then(|| Step::RefillSecret(key, id.clone(), wanted.clone()))
+}
+
+fn uri(id: &SecretId, model_uuid: &str) -> Option<SecretUri> {
+    SecretUri::new(&id.uri_in(model_uuid)).or_else(|| SecretUri::new(id.as_str()))
+}
+
+/// Juju names a grant by the application and by the two ends of the relation, `compute.slurmctld#slurmctld.slurmd`.
+fn is_granted(info: &SecretInfo, app: &AppName, own: &AppName) -> bool {
+    let target = format!("application-{app}");
+    let end = format!("{own}.{}", names::ENDPOINT_SLURMD);
+    info.access.iter().any(|access| access.target == target && access.scope.contains(&end))
+}
+
+fn controller_data(situation: &Situation<'_>, uri: &SecretUri) -> ControllerData {
     ControllerData {
         auth_secret: uri.clone(),
-        controllers: vec![ControllerAddress::new(seen.machine.host.clone())],
-        slurm_version: seen.machine.version.as_deref().map(release).filter(|version| version.contains('.')),
+        controllers: vec![ControllerAddress::new(situation.host.name.clone())],
+        slurm_version: Some(release(situation.version)).filter(|version| version.contains('.')),
     }
 }
 
@@ -92,39 +184,12 @@ fn release(version: &str) -> String {
     numbers.unwrap_or_default().split('.').take(3).collect::<Vec<_>>().join(".")
 }
 
-/// Says whether a grant is still to be made, or still to be seen.
-pub(super) fn grant_due(seen: &Observed) -> bool {
-    match &seen.auth_secret {
-        Secret::JustMade => !seen.computes.is_empty(),
-        Secret::Shared(shared) => !shared.unconfirmed.is_empty(),
-        Secret::Absent | Secret::Kept { .. } | Secret::Unknown => false,
-    }
-}
-
-/// Returns the partitions of the configuration that slurmctld runs with.
-pub fn served_partitions(seen: &Observed) -> BTreeSet<String> {
-    let accepted = seen.machine.accepted.slurm.as_ref();
-    let conf = accepted.and_then(|text| SlurmConf::parse(text).ok()).unwrap_or_default();
-    conf.partitions().map(|partition| partition.name().to_owned()).collect()
-}
-
-/// Says whether a compute application's nodes have a place to go: its partition is there, and is its own.
-fn is_served(seen: &Observed, compute: &Compute, served: &BTreeSet<String>) -> bool {
-    match &compute.offer {
-        Offer::Partition(partition, _) => {
-            let name = partition.name();
-            served.contains(name.as_str()) && owner(seen, name).is_some_and(|owner| owner.relation == compute.relation)
-        }
-        Offer::Nothing | Offer::Unusable(_) => false,
-    }
-}
-
-/// Returns the application that has a partition: of several that claim it, the one related first.
-pub fn owner<'seen>(seen: &'seen Observed, name: &PartitionName) -> Option<&'seen Compute> {
-    seen.computes.iter().find(|compute| match &compute.offer {
-        Offer::Partition(partition, _) => partition.name() == name,
-        Offer::Nothing | Offer::Unusable(_) => false,
-    })
+/// Says whether a compute application's nodes have a place to go: its partition is in effect, and is its own.
+fn is_served(situation: &Situation<'_>, compute: &Compute) -> bool {
+    let Some((partition, _)) = compute.partition() else { return false };
+    let own = |owner: &Compute| owner.relation == compute.relation;
+    situation.accepted().conf.as_ref().is_some_and(|conf| conf.partition(partition.name().as_str()).is_some())
+        && situation.owner(partition.name()).is_some_and(own)
 }
 
 /// Returns the entries of `wanted` that `present` lacks or has otherwise.

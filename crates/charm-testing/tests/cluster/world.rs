@@ -19,7 +19,8 @@ pub const AUTH_SECRET: &str = "slurm-auth-key";
 /// Runs a dispatch of the controller's charm.
 fn controller(machine: FakeMachine) -> impl Fn(&Hook, Context, Tools) -> ExitCode + Send + Sync {
     move |_, ctx, tools| {
-        charm::dispatch::dispatch(ctx, &tools, |ctx, tools| Slurmctld::on(machine.machine(), ctx, tools))
+        let begin = |ctx, tools: &Tools| slurm_unit::View::split(ctx, tools, &machine.machine());
+        charm::runtime::dispatch::<Slurmctld>(ctx, &tools, begin)
     }
 }
 
@@ -60,7 +61,12 @@ impl World {
         let unit = self.model.add_unit(app).unwrap();
         let machine = FakeMachine::of(&unit).in_cluster(&self.slurm).under(self.model.knife());
         match *app == self.controllers {
-            true => self.model.host(&unit, &machine, Slurmctld::TIMERS, controller(machine.clone())),
+            true => self.model.host(
+                &unit,
+                &machine,
+                <Slurmctld as charm::runtime::Charm>::EVENTS,
+                controller(machine.clone()),
+            ),
             false => self.model.host(&unit, &machine, Slurmd::TIMERS, node(machine.clone())),
         }
         .unwrap();

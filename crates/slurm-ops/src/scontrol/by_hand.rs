@@ -1,10 +1,9 @@
 //! Asks for what administrators set with `scontrol`, and sets again what a reconfigure undid. What that is,
 //! [`slurm_conf::overrides`] says.
 
-use super::{Command, ScontrolError, change, refusal, scontrol, unreachable};
+use super::{Command, ScontrolError, change, client, refusal, scontrol, unreachable};
 use crate::machine::{Host, HostWriter};
-use slurm_conf::EffectiveConf;
-use slurm_conf::overrides::{self, Entity, NodeSettings, PartitionSettings, RuntimeSettings};
+use slurm_conf::overrides::{Entity, NodeSettings, PartitionSettings, Update};
 
 /// Reads the settings of all partitions.
 pub fn partition_settings(host: &Host) -> Result<PartitionSettings, ScontrolError> {
@@ -22,25 +21,29 @@ pub(super) fn show_nodes(host: &Host) -> Command {
     scontrol(host).args(["--oneliner", "show", "node"])
 }
 
+/// Counts the nodes.
+pub fn node_count(host: &Host) -> Result<u64, ScontrolError> {
+    Ok(count(&show(&show_nodes(host))?, |line| line.starts_with("NodeName=")))
+}
+
+/// Counts the jobs. Every task of an array counts, and so do jobs that have ended until slurmctld forgets them.
+pub fn job_count(host: &Host) -> Result<u64, ScontrolError> {
+    let arguments = ["--noheader", "--all", "--array", "--states=all", "--format=%A"];
+    Ok(count(&show(&client(host, "squeue").args(arguments))?, |line| !line.trim().is_empty()))
+}
+
+fn count(shown: &str, wanted: impl Fn(&str) -> bool) -> u64 {
+    shown.lines().filter(|line| wanted(line)).count() as u64
+}
+
 fn show(command: &Command) -> Result<String, ScontrolError> {
     let output = command.output().map_err(|error| unreachable(&error))?;
     if output.success() { Ok(output.stdout) } else { Err(refusal(command, &output)) }
 }
 
-/// Sets again what a reconfigure took away: what differs from `before` although nothing about it differs between the
-/// old configuration and the new one. What slurmctld does not take any more is left, and logged. Returns what it has in
-/// memory now, unless something was set.
-pub fn restore(
-    writer: &HostWriter,
-    before: &RuntimeSettings,
-    old: &EffectiveConf,
-    new: &EffectiveConf,
-) -> Result<Option<PartitionSettings>, ScontrolError> {
-    // Where nobody has set anything a look is saved.
-    let nodes = if before.nodes.are_usual() { before.nodes.clone() } else { node_settings(writer.host())? };
-    let after = RuntimeSettings { nodes, partitions: partition_settings(writer.host())? };
-    let updates = overrides::updates(before, &after, old, new);
-    for update in &updates {
+/// Makes updates, which `slurm_conf::overrides::updates` has found. What slurmctld does not take any more is left, and logged.
+pub fn update(writer: &HostWriter, updates: &[Update]) -> Result<(), ScontrolError> {
+    for update in updates {
         match set(writer, &update.entity, &update.settings) {
             // One setting that is refused must not cost the others.
             Err(ScontrolError::Refused { .. }) => {
@@ -54,7 +57,7 @@ pub fn restore(
             other => other?,
         }
     }
-    Ok(updates.is_empty().then_some(after.partitions))
+    Ok(())
 }
 
 fn set(writer: &HostWriter, entity: &Entity, settings: &[(&str, String)]) -> Result<(), ScontrolError> {

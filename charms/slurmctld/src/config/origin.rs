@@ -1,9 +1,9 @@
 //! Where a line of slurm.conf comes from.
 
-use super::options::OWNED_KEYS;
-use super::slurm_conf::{PARAMETERS, defaults_of_charm, is_header};
+use super::managed_keys::{PARAMETERS, defaults_of_charm, is_header};
 use crate::names;
-use ::slurm_conf::{LineKind, RecordKind, SlurmConf};
+use crate::options::OWNED_KEYS;
+use slurm_conf::{LineKind, RecordKind, SlurmConf};
 use std::collections::BTreeSet;
 
 /// Whoever answers for a line.
@@ -34,10 +34,8 @@ pub fn origin(kind: LineKind, line: &SlurmConf, applications: &BTreeSet<String>)
     for kind in [RecordKind::Partition, RecordKind::NodeSet] {
         if let Some(record) = line.records(kind).next() {
             let name = record.name().to_owned();
-            return match applications.contains(&name) {
-                true => LineOrigin::Application(name),
-                false => LineOrigin::Former(name),
-            };
+            let related = applications.contains(&name);
+            return if related { LineOrigin::Application(name) } else { LineOrigin::Former(name) };
         }
     }
     let owned = |key: &str| OWNED_KEYS.iter().any(|own| own.eq_ignore_ascii_case(key));

@@ -3,13 +3,11 @@
 //! What an administrator wrote into the file stays. The charm owns a few keys, the controllers, and the partitions of
 //! related applications.
 
-use super::identity;
-use super::options::{self, Tracking};
+use super::Situation;
+use crate::facts::Compute;
 use crate::names;
-use crate::observe::{Observed, Offer};
-use ::slurm_conf::{
-    CgroupConf, NodeSet, OptionValue, Overlaid, Parameters, Partition, PartitionName, Record, SlurmConf,
-};
+use crate::options::Tracking;
+use slurm_conf::{CgroupConf, NodeSet, OptionValue, Parameters, Partition, PartitionName, Record, SlurmConf};
 use std::collections::BTreeMap;
 
 /// Keys that the charm depends on. They are put right whenever they are not.
@@ -32,7 +30,7 @@ const OWNED: [(&str, &str); 9] = [
 const TOKENS: [&str; 2] = ["AuthAltTypes", "AuthAltParameters"];
 
 /// One of several parameters in one key; compute nodes fetch their configuration from the controller.
-pub(super) const PARAMETERS: &str = "SlurmctldParameters";
+pub const PARAMETERS: &str = "SlurmctldParameters";
 const CONFIGLESS: &str = "enable_configless";
 
 /// Keys that have to be there, with whatever value: without the first no node can join.
@@ -85,10 +83,7 @@ AutoDetect=nvidia
 
 /// Returns the text of cgroup.conf. Compute nodes receive it from the controller, so it is one for the whole cluster.
 pub(super) fn cgroup_conf(tracking: Tracking, parameters: &Parameters) -> String {
-    let defaults = match tracking {
-        Tracking::Cgroup => CGROUP,
-        Tracking::Linuxproc => NO_CGROUP,
-    };
+    let defaults = if tracking == Tracking::Cgroup { CGROUP } else { NO_CGROUP };
     let text = format!("{CGROUP_HEADER}{defaults}");
     let mut conf = CgroupConf::parse(&text).expect("invariant: our own text is a configuration");
     conf.merge(parameters);
@@ -96,37 +91,39 @@ pub(super) fn cgroup_conf(tracking: Tracking, parameters: &Parameters) -> String
 }
 
 /// Returns a value of `SlurmctldParameters` that has what compute nodes need.
-pub(super) fn with_configless(value: &str) -> String {
-    match value.split(',').any(|parameter| parameter.trim().eq_ignore_ascii_case(CONFIGLESS)) {
-        true => value.to_owned(),
-        false if value.is_empty() => CONFIGLESS.to_owned(),
-        false => format!("{value},{CONFIGLESS}"),
+pub fn with_configless(value: &str) -> String {
+    if value.split(',').any(|parameter| parameter.trim().eq_ignore_ascii_case(CONFIGLESS)) {
+        value.to_owned()
+    } else if value.is_empty() {
+        CONFIGLESS.to_owned()
+    } else {
+        format!("{value},{CONFIGLESS}")
     }
 }
 
 /// Returns the file of a new cluster, without partitions.
-pub(super) fn new_cluster(seen: &Observed) -> SlurmConf {
+pub(super) fn new_cluster(situation: &Situation<'_>) -> SlurmConf {
     let mut conf = SlurmConf::parse(HEADER).expect("invariant: comments parse");
-    set(&mut conf, "ClusterName", identity::cluster_name_or_new(seen).as_str());
-    conf.set_controllers(std::slice::from_ref(&seen.machine.host));
-    for (key, value) in owned(seen).chain(NEEDED).chain(INITIAL) {
+    set(&mut conf, "ClusterName", situation.identity.name.as_str());
+    conf.set_controllers(std::slice::from_ref(&situation.host.name));
+    for (key, value) in owned(situation.takes_tokens()).chain(NEEDED).chain(INITIAL) {
         set(&mut conf, key, value);
     }
-    let tracking = options::tracking(seen).map_or(Tracking::Linuxproc, |(tracking, _)| tracking);
-    track(&mut conf, tracking, true);
+    let tracking = situation.options.tracking(situation.host.container);
+    track(&mut conf, tracking.map_or(Tracking::Linuxproc, |(tracking, _)| tracking), true);
     set(&mut conf, PARAMETERS, CONFIGLESS);
     conf
 }
 
 /// Puts everything right in a file that the charm depends on.
-pub(super) fn repair(seen: &Observed, mut conf: SlurmConf) -> SlurmConf {
-    if let Some(name) = identity::cluster_name(seen) {
+pub(super) fn repair(situation: &Situation<'_>, mut conf: SlurmConf) -> SlurmConf {
+    if let Some(name) = &situation.identity.given {
         set(&mut conf, "ClusterName", name.as_str());
     }
-    for key in TOKENS.into_iter().filter(|_| !seen.machine.takes_tokens) {
+    for key in TOKENS.into_iter().filter(|_| !situation.takes_tokens()) {
         conf.remove(key);
     }
-    for (key, value) in owned(seen) {
+    for (key, value) in owned(situation.takes_tokens()) {
         set(&mut conf, key, value);
     }
     for (key, value) in NEEDED {
@@ -137,28 +134,25 @@ pub(super) fn repair(seen: &Observed, mut conf: SlurmConf) -> SlurmConf {
     let parameters = with_configless(conf.get(PARAMETERS).unwrap_or_default());
     set(&mut conf, PARAMETERS, &parameters);
     if conf.controllers().is_empty() {
-        conf.set_controllers(std::slice::from_ref(&seen.machine.host));
+        conf.set_controllers(std::slice::from_ref(&situation.host.name));
     }
     conf
 }
 
 /// Says whether a file lacks so much of what every file of ours has that nobody can have meant it.
-pub(super) fn is_gutted(seen: &Observed, conf: &SlurmConf) -> bool {
-    let missing = owned(seen).filter(|(key, _)| conf.get(key).is_none()).count();
+pub(super) fn is_gutted(conf: &SlurmConf, takes_tokens: bool) -> bool {
+    let missing = owned(takes_tokens).filter(|(key, _)| conf.get(key).is_none()).count();
     conf.get("ClusterName").is_none() || conf.controllers().is_empty() || missing > 1
 }
 
-fn owned(seen: &Observed) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let takes_tokens = seen.machine.takes_tokens;
+fn owned(takes_tokens: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
     OWNED.into_iter().filter(move |(key, _)| takes_tokens || !TOKENS.contains(key))
 }
 
 /// Says how processes are tracked. Unless the operator insists, a value that is not one of the charm's own is an administrator's.
 pub(super) fn track(conf: &mut SlurmConf, tracking: Tracking, insists: bool) {
-    let (wanted, other) = match tracking {
-        Tracking::Cgroup => (WITH_CGROUP, WITH_LINUXPROC),
-        Tracking::Linuxproc => (WITH_LINUXPROC, WITH_CGROUP),
-    };
+    let cgroup = tracking == Tracking::Cgroup;
+    let (wanted, other) = if cgroup { (WITH_CGROUP, WITH_LINUXPROC) } else { (WITH_LINUXPROC, WITH_CGROUP) };
     for ((key, value), (_, other)) in wanted.into_iter().zip(other) {
         if insists || conf.get(key).is_none_or(|found| found == other) {
             set(conf, key, value);
@@ -173,72 +167,75 @@ pub(super) fn forget_tracking(conf: &mut SlurmConf) {
     }
 }
 
-/// Returns the partition of every related application as it was offered, by name.
+/// The partition of a related application, and its node set.
+pub type Wanted<'f> = (&'f Partition, &'f NodeSet);
+
+/// Returns the partition that each related application wants, by name.
 ///
 /// Of two applications that claim one name, the one related first has it.
-pub fn offered(seen: &Observed) -> BTreeMap<PartitionName, (&Partition, &NodeSet)> {
-    let mut offered = BTreeMap::new();
-    for compute in &seen.computes {
-        if let Offer::Partition(partition, nodeset) = &compute.offer {
-            offered.entry(partition.name().clone()).or_insert((partition, nodeset));
-        }
+pub fn wanted_partitions(computes: &[Compute]) -> BTreeMap<PartitionName, Wanted<'_>> {
+    let mut wanted = BTreeMap::new();
+    for (partition, nodeset) in computes.iter().filter_map(Compute::partition) {
+        wanted.entry(partition.name().clone()).or_insert((partition, nodeset));
     }
-    offered
+    wanted
 }
 
 /// Returns the applications that say that theirs is the default partition, in the order in which they were related.
-pub fn defaults(seen: &Observed) -> Vec<&PartitionName> {
-    let offers = seen.computes.iter().filter_map(|compute| match &compute.offer {
-        Offer::Partition(partition, _) => Some(partition),
-        Offer::Nothing | Offer::Unusable(_) => None,
-    });
-    offers.filter(|partition| says_default(partition)).map(Partition::name).collect()
-}
-
-fn says_default(partition: &Partition) -> bool {
-    partition.get("Default") == Some(&OptionValue::Boolean(true))
+pub fn defaults(computes: &[Compute]) -> Vec<&PartitionName> {
+    let partitions = computes.iter().filter_map(Compute::partition).map(|(partition, _)| partition);
+    let says_default = |partition: &&Partition| partition.get("Default") == Some(&OptionValue::Boolean(true));
+    partitions.filter(says_default).map(Partition::name).collect()
 }
 
 /// Returns the partition that a file makes the default.
 pub(super) fn default_of(conf: &SlurmConf) -> Option<PartitionName> {
-    let default = |record: &Record<'_>| record.get("Default").is_some_and(|value| value.eq_ignore_ascii_case("yes"));
-    conf.partitions().find(default).and_then(|record| record.name().parse().ok())
+    conf.partitions().find(is_default).and_then(|record| record.name().parse().ok())
 }
 
-/// Makes at most one partition of the file the default: the operator's choice if it is there, else the first application that says so.
+fn is_default(record: &Record<'_>) -> bool {
+    record.get("Default").is_some_and(|value| value.eq_ignore_ascii_case("yes"))
+}
+
+/// Makes at most one partition of the file the default: the operator's choice if it is there, else the first application that
+/// says so, else the one that was it `before`, else that of the application that was related first. Without a default
+/// partition Slurm refuses every job that names none.
 ///
 /// A partition whose relation is gone stays: jobs may run or wait in it, and slurmctld fails every job whose partition
 /// disappears. Taking one out needs its jobs to have ended first, and that is not a matter of one hook.
 ///
 /// While the operator's choice is not there, `before` goes on being the default.
-pub(super) fn choose_default(seen: &Observed, conf: &mut SlurmConf, before: Option<PartitionName>) {
+pub(super) fn choose_default(situation: &Situation<'_>, conf: &mut SlurmConf, before: Option<PartitionName>) {
     let present = |name: &PartitionName| conf.partition(name.as_str()).is_some();
-    let awaited = !seen.options.default_partition.is_empty();
-    let chosen = options::default_partition(seen).filter(present).or(before.filter(|name| awaited && present(name)));
-    let Some(default) = chosen.or_else(|| defaults(seen).into_iter().find(|name| present(name)).cloned()) else {
-        return;
+    let awaited = situation.options.default_partition.is_some();
+    let before = before.filter(present);
+    let chosen = situation.options.default_partition().cloned().filter(present);
+    let says_so = || defaults(situation.computes).into_iter().find(|name| present(name)).cloned();
+    let first = || {
+        // What an administrator or an application says about it, such as `Default=NO`, is theirs to say.
+        let partitions = situation.computes.iter().filter_map(Compute::partition).map(|(partition, _)| partition);
+        let mut silent = partitions.filter(|partition| partition.get("Default").is_none());
+        silent.find(|partition| present(partition.name())).map(|partition| partition.name().clone())
     };
+    let chosen = chosen.or_else(|| before.clone().filter(|_| awaited));
+    let Some(default) = chosen.or_else(says_so).or(before).or_else(first) else { return };
     let records: Vec<Partition> = conf
         .partitions()
-        .filter(|record| (record.name() == default.as_str()) != record.get("Default").is_some())
+        .filter(|record| (record.name() == default.as_str()) != is_default(record))
         .filter_map(|record| Partition::try_from(record).ok())
         .collect();
     for mut partition in records {
         let nodeset = conf
             .nodeset(partition.name().as_str())
             .and_then(|record| NodeSet::new(record.name(), record.get("Feature").unwrap_or(record.name())).ok());
-        match *partition.name() == default {
-            true => partition.set("Default", "YES").expect("invariant: YES is a value of Default"),
-            false => partition.unset("Default"),
+        if *partition.name() == default {
+            partition.set("Default", "YES").expect("invariant: YES is a value of Default");
+        } else {
+            partition.unset("Default");
         }
         let nodeset = nodeset.unwrap_or_else(|| partition.nodeset());
         conf.set_partition(&partition, &nodeset);
     }
-}
-
-/// Reads a file with its parameters taken off. One that cannot be read counts as none.
-pub(super) fn overlaid(text: Option<&String>) -> Option<Overlaid> {
-    text.and_then(|text| Overlaid::parse(text).ok())
 }
 
 fn set(conf: &mut SlurmConf, key: &str, value: &str) {

@@ -1,0 +1,233 @@
+//! Every reason why a controller unit is not as it should be, and what an operator reads about it.
+
+use crate::config::sources::ConfigSource;
+use crate::daemon::Daemon;
+use crate::facts::{Facts, RejectedHost};
+use crate::identity::StateProblem;
+use crate::names;
+use charm::{AppName, Status, UnitName};
+use slurm_ops::journal::Cause;
+use slurm_unit::OptionProblem;
+use slurm_unit::install::InstallCondition;
+
+/// A reason why this unit is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// This unit is being removed.
+    Leaving,
+    /// The cluster is on another unit.
+    Second {
+        unit: UnitName,
+        network_state: bool,
+    },
+    /// Juju has not shown the peer relation, or not made a leader.
+    Undecided,
+    Option(OptionProblem),
+    Install(InstallCondition),
+    /// Slurm did not take a change. `app` is the application that wants a partition.
+    Rejected {
+        source: ConfigSource,
+        app: Option<AppName>,
+        reason: String,
+    },
+    /// A file that an administrator changed by hand was put back.
+    TakenBack(String),
+    /// A note of this charm cannot be read, and work on the configuration rests on it.
+    NoteUnreadable(String),
+    /// A reconfigure would end this partition and its jobs.
+    PartitionAtRisk(String),
+    /// An application says something that cannot be used.
+    UnusableData {
+        app: AppName,
+        why: String,
+    },
+    /// Two applications claim one partition.
+    PartitionTaken {
+        app: AppName,
+        partition: String,
+        owner: AppName,
+    },
+    /// The partition that the operator chose is not there.
+    AwaitsPartition {
+        chosen: String,
+        there: Vec<String>,
+    },
+    SeveralDefaults(Vec<String>),
+    State {
+        problem: StateProblem,
+        mount_related: bool,
+    },
+    /// slurmctld cannot write its state.
+    CannotSave(String),
+    AwaitsKey(&'static str),
+    NotLeader,
+    Daemon(Daemon),
+    /// The files in place are not known to be in effect. Why slurmctld could not be asked, if so.
+    Unproven(Option<String>),
+    RejectedHost(RejectedHost),
+    /// A secret was granted, or is to be granted, and whether that took shows in a later dispatch.
+    GrantPending,
+    /// No hook may tell of what this application says later.
+    StaleRelation(AppName),
+    /// This application has said nothing yet, and Juju may lose the event when it does.
+    SilentApplication(AppName),
+    /// A takeover would restore older partitions.
+    PartitionsUnsaved,
+}
+
+impl charm::runtime::Condition for Condition {
+    /// Says it to the operator. `active`: nothing that an operator has to know, or a remark beside the usual text.
+    fn status(&self) -> Status {
+        match self {
+            // Never blocked: Juju 4 drops a leaving unit that is.
+            Self::Leaving => Status::maintenance("leaving"),
+            Self::Second { unit, network_state: true } => {
+                Status::blocked(format!("several controllers are not supported yet: `juju remove-unit {unit}`"))
+            }
+            Self::Second { unit, network_state: false } => {
+                let option = names::OPTION_NETWORK_STATE;
+                Status::blocked(format!("one controller only without {option}: `juju remove-unit {unit}`"))
+            }
+            Self::Undecided => Status::waiting("for Juju to choose a leader"),
+            Self::Option(problem) => Status::blocked(problem.to_string()),
+            Self::Install(condition) => condition.status(&names::PROFILE).unwrap_or_else(|| Status::active("")),
+            Self::Rejected { app: Some(app), reason, .. } => {
+                Status::blocked(format!("{app}: partition refused: {reason}"))
+            }
+            Self::Rejected { source, reason, .. } => Status::blocked(format!("{source} refused: {reason}")),
+            Self::TakenBack(why) => Status::blocked(format!("{} was refused and put back: {why}", names::SLURM_CONF)),
+            Self::NoteUnreadable(why) => {
+                Status::blocked(format!("config changes on hold: repair or delete the note {why}"))
+            }
+            Self::PartitionAtRisk(name) => Status::blocked(format!(
+                "config changes on hold: partition {name} exists only at runtime: add it to slurm.conf or delete it"
+            )),
+            Self::UnusableData { app, why } => Status::blocked(format!("{app}: {why}")),
+            Self::PartitionTaken { app, partition, owner } => {
+                Status::blocked(format!("{app}: partition {partition} belongs to {owner}"))
+            }
+            Self::AwaitsPartition { chosen, there } => {
+                let there = if there.is_empty() { "none yet".to_owned() } else { there.join(", ") };
+                let option = names::OPTION_DEFAULT_PARTITION;
+                Status::waiting(format!("for partition {chosen} (option {option}); there: {there}"))
+            }
+            Self::SeveralDefaults(names) => {
+                let option = names::OPTION_DEFAULT_PARTITION;
+                Status::blocked(format!("{} all say Default=YES: choose with option {option}", names.join(", ")))
+            }
+            Self::State { problem, mount_related } => Status::blocked(state(problem, *mount_related)),
+            Self::CannotSave(why) => {
+                Status::blocked(format!("{why}: slurmctld cannot save jobs, config changes on hold"))
+            }
+            Self::AwaitsKey(name) => Status::waiting(format!("for the {name}")),
+            Self::NotLeader => Status::waiting("for Juju to make this unit the leader again"),
+            Self::Daemon(daemon) => Status::waiting(in_words(daemon)),
+            Self::Unproven(None) => Status::waiting("for slurmctld to load its configuration"),
+            Self::Unproven(Some(why)) => Status::waiting(format!("for slurmctld to load its configuration: {why}")),
+            Self::RejectedHost(RejectedHost { host, cause }) => {
+                let why = match cause {
+                    Cause::Clocks => "its clock differs",
+                    Cause::Authentication => "its key or clock differs",
+                    Cause::NameResolution => "a name does not resolve",
+                };
+                Status::active(format!("refuses {host}: {why}"))
+            }
+            Self::GrantPending | Self::StaleRelation(_) | Self::SilentApplication(_) | Self::PartitionsUnsaved => {
+                Status::active("")
+            }
+        }
+    }
+
+    fn needs_retry(&self) -> bool {
+        match self {
+            Self::Leaving
+            | Self::Second { .. }
+            | Self::Undecided
+            | Self::Option(_)
+            | Self::Rejected { .. }
+            | Self::TakenBack(_)
+            | Self::UnusableData { .. }
+            | Self::PartitionTaken { .. }
+            | Self::AwaitsPartition { .. }
+            | Self::SeveralDefaults(_)
+            | Self::NotLeader => false,
+            Self::Install(condition) => condition.needs_retry(),
+            // The right state of another cluster does not come by itself, but a file system comes and goes without Juju.
+            Self::State { .. }
+            | Self::NoteUnreadable(_)
+            | Self::PartitionAtRisk(_)
+            | Self::CannotSave(_)
+            | Self::AwaitsKey(_)
+            | Self::Daemon(_)
+            | Self::Unproven(_)
+            // Nobody tells that it is refused no more, or never was: messages run out while slurmctld hangs.
+            | Self::RejectedHost(_)
+            | Self::GrantPending
+            | Self::StaleRelation(_)
+            | Self::SilentApplication(_)
+            | Self::PartitionsUnsaved => true,
+        }
+    }
+}
+
+/// Says how this unit is: the worst condition, else its place among the controllers.
+pub fn status(facts: &Facts, conditions: &[Condition]) -> Status {
+    let statuses = || conditions.iter().map(charm::runtime::Condition::status);
+    let bad = Status::worst(statuses().filter(|status| !matches!(status, Status::Active(_))));
+    bad.unwrap_or_else(|| {
+        let remarks: Vec<String> =
+            statuses().map(|status| status.message().to_owned()).filter(|text| !text.is_empty()).collect();
+        Status::active([vec![format!("{} - UP", rank(facts))], remarks].concat().join("; "))
+    })
+}
+
+/// Names the place of this machine among the controllers of slurm.conf, as Slurm does.
+fn rank(facts: &Facts) -> String {
+    let (Ok(host), Ok(configuration)) = (facts.host(), facts.configuration()) else { return "primary".to_owned() };
+    match configuration.live.rank_of(&host.name) {
+        None | Some(0) => "primary".to_owned(),
+        Some(1) => "backup".to_owned(),
+        Some(rank) => format!("backup{rank}"),
+    }
+}
+
+fn state(problem: &StateProblem, mount_related: bool) -> String {
+    let (mount, state) = (names::CHECKPOINT_DIRECTORY, names::STATE_DIRECTORY);
+    let endpoint = names::ENDPOINT_MOUNT;
+    match problem {
+        StateProblem::NotMounted if !mount_related => {
+            format!("nothing is mounted at {mount}: integrate a file system client with `{endpoint}`")
+        }
+        StateProblem::NotMounted => format!("nothing is mounted at {mount}: see the unit on `{endpoint}`"),
+        StateProblem::ReadOnly => format!("{mount} is read-only: slurmctld has to write there"),
+        StateProblem::Lost => format!("{state} is not this cluster's any more: restore it, or jobs are lost"),
+        StateProblem::Foreign(whose) => format!("{state} belongs to {whose}: check the mount"),
+        StateProblem::Unmarked => format!("{state} has data but no cluster marker: check the mount"),
+        StateProblem::Unreadable(why) => format!("{state} cannot be read: {why}"),
+    }
+}
+
+fn in_words(daemon: &Daemon) -> String {
+    match daemon {
+        Daemon::Stopped => "for slurmctld to start".to_owned(),
+        Daemon::Failing { reason } => format!("for slurmctld, which fails: {}", plain(reason)),
+        Daemon::Silent { reason: Some(reason) } => format!("for slurmctld to answer: {}", plain(reason)),
+        Daemon::ShutOut => "for slurmctld, which serves nobody since it refused a configuration".to_owned(),
+        Daemon::Silent { reason: None } | Daemon::Answering => "for slurmctld to answer".to_owned(),
+    }
+}
+
+/// Says in other words what Slurm's own would hide.
+fn plain(reason: &str) -> String {
+    let known = [
+        ("authentication error", "keys or clocks of the machines differ"),
+        ("not a valid controller", "this host's name is not in slurm.conf"),
+        ("Address already in use", "another program listens on port 6817"),
+        ("Unable to resolve", "a host name does not resolve"),
+        ("getaddrinfo() failed", "a host name does not resolve"),
+    ];
+    match known.iter().find(|(words, _)| reason.contains(words)) {
+        Some((_, plain)) => format!("{plain} ({reason})"),
+        None => reason.to_owned(),
+    }
+}

@@ -1,0 +1,75 @@
+//! Facts that Juju knows, through its hook tools.
+
+use super::{Call, Compute, MountEndpoint, Peer, RemoteData};
+use crate::names;
+use charm::{AppName, Event, UnitName};
+use slurm_interface::{ComputeData, PeerApp, PeerUnit};
+use slurm_unit::{Error, View};
+
+pub(super) fn call(view: &View) -> Call {
+    let ctx = &view.ctx;
+    Call {
+        unit: ctx.unit.clone(),
+        home: format!("{}/{}", ctx.model_uuid, ctx.unit.app()),
+        model_uuid: ctx.model_uuid.clone(),
+        trigger: view.trigger(),
+        last: matches!(ctx.event, Event::Stop | Event::Remove) || ctx.event.departing_unit() == Some(&ctx.unit),
+    }
+}
+
+pub(super) fn siblings(view: &View) -> Result<Vec<UnitName>, Error> {
+    let planned = view.juju.goal_state()?.planned_units();
+    Ok(planned.into_iter().filter(|unit| *unit != view.ctx.unit).collect())
+}
+
+pub(super) fn peer(view: &View) -> Result<Option<Peer>, Error> {
+    let (ctx, juju) = (&view.ctx, &view.juju);
+    let Some(relation) = juju.relations(ctx, names::ENDPOINT_PEER)?.into_iter().next() else { return Ok(None) };
+    let shared = juju.relation_get_app(&relation, &ctx.unit.app())?;
+    let own = juju.relation_get_unit(&relation, &ctx.unit)?;
+    // Only this application writes here. What cannot be read was never written by it.
+    let cluster_name = PeerApp::decode(&shared).ok().flatten().map(|bag| bag.cluster_name);
+    let host = PeerUnit::decode(&own).ok().flatten().map(|bag| bag.hostname.to_string());
+    Ok(Some(Peer { relation, cluster_name, host }))
+}
+
+pub(super) fn mount(view: &View) -> Result<Option<MountEndpoint>, Error> {
+    let relation = view.juju.relations(&view.ctx, names::ENDPOINT_MOUNT)?.into_iter().next();
+    let Some(relation) = relation else { return Ok(None) };
+    let published = view.juju.relation_get_own_app(&relation)?.unwrap_or_default();
+    Ok(Some(MountEndpoint { relation, published }))
+}
+
+pub(super) fn computes(view: &View) -> Result<Vec<Compute>, Error> {
+    let (ctx, juju) = (&view.ctx, &view.juju);
+    let mut computes = Vec::new();
+    for relation in juju.relations(ctx, names::ENDPOINT_SLURMD)? {
+        let remote = juju.remote(ctx, &relation)?;
+        let Some(app) = remote.app else { continue };
+        let data = data(&app, &ComputeData::decode(&juju.relation_get_remote(&relation, &app)?));
+        let published = juju.relation_get_own_app(&relation)?.unwrap_or_default();
+        let stale = remote.stale || juju.is_deaf_to(&relation);
+        computes.push(Compute { relation, app, data, stale, published });
+    }
+    Ok(computes)
+}
+
+fn data<E: std::error::Error>(app: &AppName, decoded: &Result<Option<ComputeData>, E>) -> RemoteData {
+    // The partition of an application has its name, and Slurm has its own use for these two.
+    let reserved = ["default", "all"].contains(&app.as_str());
+    match decoded {
+        Ok(None) => RemoteData::Nothing,
+        Ok(Some(data)) if data.partition.name().as_str() != app.as_str() => {
+            RemoteData::Unusable(format!("partition {}: expected {app}", data.partition.name()))
+        }
+        Ok(Some(data)) => RemoteData::Partition(data.partition.clone(), data.nodeset.clone()),
+        Err(_) if reserved => RemoteData::Unusable(
+            "Slurm reserves this name, so no partition can have it: deploy under another".to_owned(),
+        ),
+        Err(error) => RemoteData::Unusable(charm::log::chain(error)),
+    }
+}
+
+pub(super) fn port_open(view: &View) -> Result<bool, Error> {
+    Ok(view.juju.opened_ports()?.contains(&charm::tools::Port::tcp(names::PORT)))
+}

@@ -1,0 +1,125 @@
+//! The keys of the cluster: as files on this machine, and as secrets of the application. A lost one comes back from the
+//! other, and where they differ the file counts: slurmctld runs with it.
+
+use crate::names;
+use charm::tools::SecretContent;
+use slurm_ops::files::FileError;
+use slurm_ops::keys::{self, AuthKey, JwtKey, KeySet};
+use slurm_ops::{Host, HostWriter};
+use slurm_unit::Error;
+
+/// The keys on this machine, in the form of the secrets that hold them. None: the file is not there, or not fit to be a key.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Keys {
+    pub auth: Option<SecretContent>,
+    pub jwt: Option<SecretContent>,
+    /// Only slurmctld can read them.
+    pub private: bool,
+}
+
+/// A key of the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    Auth,
+    Jwt,
+}
+
+impl Key {
+    /// Returns the label of its secret.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Auth => names::AUTH_SECRET,
+            Self::Jwt => names::JWT_SECRET,
+        }
+    }
+
+    /// Returns the description of its secret.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Auth => names::AUTH_SECRET_DESCRIPTION,
+            Self::Jwt => names::JWT_SECRET_DESCRIPTION,
+        }
+    }
+
+    /// Names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auth => "authentication key",
+            Self::Jwt => "token key",
+        }
+    }
+
+    /// Writes a new key to its file.
+    pub fn make(self, writer: &HostWriter) -> Result<SecretContent, Error> {
+        match self {
+            Self::Auth => {
+                let key = AuthKey::generate()?;
+                let content = auth_content(&key);
+                keys::ensure_auth_keys(writer, &KeySet::of(key), names::SLURM_USER)?;
+                Ok(content)
+            }
+            Self::Jwt => {
+                let key = JwtKey::generate()?;
+                keys::ensure_jwt_key(writer, &key, names::SLURM_USER)?;
+                Ok(jwt_content(&key))
+            }
+        }
+    }
+
+    /// Writes the key of a secret to its file.
+    pub fn restore(self, writer: &HostWriter, content: &SecretContent) -> Result<(), Error> {
+        let lost = || Error::Other(format!("secret {} has no key in it", self.label()));
+        let key = content.get(names::SECRET_KEY).ok_or_else(lost)?;
+        match self {
+            Self::Auth => {
+                let id = content.get(names::SECRET_KEY_ID).ok_or_else(lost)?;
+                keys::ensure_auth_keys(writer, &KeySet::of(AuthKey::new(id, key)?), names::SLURM_USER)?;
+            }
+            Self::Jwt => {
+                keys::ensure_jwt_key(writer, &JwtKey::new(key)?, names::SLURM_USER)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Keys {
+    /// Reads the files. A file with something else in it is as good as none.
+    pub fn look(host: &Host) -> Result<Self, Error> {
+        let auth = keys::read_auth_keys(host).map(|keys| keys.map(|keys| auth_content(keys.default_key())));
+        let jwt = keys::read_jwt_key(host).map(|key| key.map(|key| jwt_content(&key)));
+        let private = keys::are_private(host, names::SLURM_USER)?;
+        Ok(Self { auth: unless_malformed(auth)?, jwt: unless_malformed(jwt)?, private })
+    }
+
+    /// Returns one of them.
+    pub fn get(&self, key: Key) -> Option<&SecretContent> {
+        match key {
+            Key::Auth => self.auth.as_ref(),
+            Key::Jwt => self.jwt.as_ref(),
+        }
+    }
+
+    /// Takes over that one of them was written.
+    pub fn learn(&mut self, key: Key, content: SecretContent) {
+        match key {
+            Key::Auth => self.auth = Some(content),
+            Key::Jwt => self.jwt = Some(content),
+        }
+    }
+}
+
+fn unless_malformed<T>(read: Result<Option<T>, FileError>) -> Result<Option<T>, FileError> {
+    match read {
+        Err(FileError::Content { .. }) => Ok(None),
+        other => other,
+    }
+}
+
+fn auth_content(key: &AuthKey) -> SecretContent {
+    SecretContent::default().with(names::SECRET_KEY, key.expose()).with(names::SECRET_KEY_ID, key.id())
+}
+
+fn jwt_content(key: &JwtKey) -> SecretContent {
+    SecretContent::default().with(names::SECRET_KEY, key.expose())
+}

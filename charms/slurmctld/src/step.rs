@@ -1,0 +1,147 @@
+//! The changes that a plan can consist of, and what each finds out. A step says what, never how.
+
+use crate::config::files::Files;
+use crate::config::rejections::Rejections;
+use crate::config::rollout::Overrides;
+use crate::config::sources::ConfigSource;
+use crate::keys::Key;
+use crate::names;
+use charm::tools::SecretContent;
+use charm::{Databag, RelationId, SecretId};
+use slurm_conf::PartitionName;
+use slurm_conf::overrides::{NodeSettings, PartitionSettings, Update};
+use slurm_ops::packages::Obstacle as InstallProblem;
+use slurm_ops::scontrol::{Candidate, Reconfigure};
+use slurm_unit::install::InstallStep;
+use slurm_unit::service::ServiceStep;
+use std::fmt;
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    Install(InstallStep),
+    Service(ServiceStep),
+    /// Makes the state directory and marks it with this note.
+    PrepareState(String),
+    /// Makes the key files such that only slurmctld can read them.
+    SecureKeys,
+    /// Lets everybody read the configuration.
+    MakeWorldReadable,
+    MakeKey(Key),
+    RestoreKey(Key, SecretContent),
+    /// Has Slurm's parser read files, without effect. With `nodes`, slurmctld is asked for the settings of nodes as well.
+    CheckCandidate {
+        files: Files,
+        nodes: bool,
+    },
+    /// Puts files in place. `sources` says what is new in them.
+    WriteFiles {
+        files: Files,
+        sources: Vec<ConfigSource>,
+    },
+    /// Puts accepted files back in place.
+    RestoreFiles(Files),
+    /// Notes what was refused, and nothing else.
+    NoteRejections(Rejections),
+    /// Notes what was set at runtime, before a reconfigure undoes it.
+    NoteOverrides(Overrides),
+    /// Has slurmctld load the files in place, which are these.
+    Reconfigure(Files),
+    /// Sets again what a reconfigure undid.
+    RestoreOverrides(Vec<Update>),
+    ForgetOverrides,
+    /// Keeps files as those that slurmctld has accepted.
+    MarkAccepted(Files),
+    StartDaemon,
+    /// Restarts a slurmctld that serves nobody.
+    RestartDaemon,
+    /// Makes slurmctld write its partitions to the state directory, through one that exists.
+    SavePartitions {
+        partition: PartitionName,
+        settings: PartitionSettings,
+    },
+    OpenPort,
+    /// Makes a secret of a key.
+    AddSecret(Key, SecretContent),
+    /// Puts a key back into its secret.
+    RefillSecret(Key, SecretId, SecretContent),
+    GrantSecret(SecretId, RelationId),
+    PublishPeerApp(RelationId, Databag),
+    PublishPeerUnit(RelationId, Databag),
+    PublishController(RelationId, Databag),
+    RequestMount(RelationId, Databag),
+}
+
+/// What a step found out.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    Done,
+    /// What stood in the way of an installation or a hold.
+    Install(Option<InstallProblem>),
+    Candidate(Candidate, Option<NodeSettings>),
+    Reconfigure(Reconfigure),
+    /// Why settings could not be set again.
+    RestoreOverrides(Result<(), String>),
+    /// The partitions were seen on the disk.
+    Saved(bool),
+    /// The key that was made.
+    Key(SecretContent),
+}
+
+impl Step {
+    /// Says whether a unit that leaves must not do this: it joins, starts or publishes something.
+    pub fn is_for_a_unit_that_stays(&self) -> bool {
+        !matches!(
+            self,
+            Self::CheckCandidate { .. }
+                | Self::WriteFiles { .. }
+                | Self::RestoreFiles(_)
+                | Self::NoteRejections(_)
+                | Self::NoteOverrides(_)
+                | Self::Reconfigure(_)
+                | Self::RestoreOverrides(_)
+                | Self::ForgetOverrides
+                | Self::MarkAccepted(_)
+                | Self::RestartDaemon
+                | Self::SavePartitions { .. }
+        )
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Install(step) => write!(formatter, "{}", step.name(&names::PROFILE)),
+            Self::Service(step) => write!(formatter, "{}", step.name(&names::PROFILE)),
+            Self::PrepareState(_) => write!(formatter, "prepare {}", names::STATE_DIRECTORY),
+            Self::SecureKeys => write!(formatter, "keep the keys from others"),
+            Self::MakeWorldReadable => write!(formatter, "let everybody read {}", names::SLURM_CONF),
+            Self::MakeKey(key) => write!(formatter, "make the {}", key.name()),
+            Self::RestoreKey(key, _) => write!(formatter, "restore the {}", key.name()),
+            Self::CheckCandidate { .. } => write!(formatter, "check the new {}", names::SLURM_CONF),
+            Self::WriteFiles { sources, .. } => {
+                write!(formatter, "write {}", names::SLURM_CONF)?;
+                if let [only] = sources.as_slice() { write!(formatter, " with {only}") } else { Ok(()) }
+            }
+            Self::RestoreFiles(_) => write!(formatter, "put the accepted {} back", names::SLURM_CONF),
+            Self::NoteRejections(rejections) if rejections.is_empty() => write!(formatter, "forget what was refused"),
+            Self::NoteRejections(_) => write!(formatter, "note what was refused"),
+            Self::NoteOverrides(_) => write!(formatter, "note what was set at runtime"),
+            Self::Reconfigure(_) => write!(formatter, "reconfigure slurmctld"),
+            Self::RestoreOverrides(_) => write!(formatter, "set again what was set at runtime"),
+            Self::ForgetOverrides => write!(formatter, "forget what was set at runtime"),
+            Self::MarkAccepted(_) => write!(formatter, "keep the accepted {}", names::SLURM_CONF),
+            Self::StartDaemon => write!(formatter, "start slurmctld"),
+            Self::RestartDaemon => write!(formatter, "restart slurmctld"),
+            Self::SavePartitions { .. } => write!(formatter, "save partitions"),
+            Self::OpenPort => write!(formatter, "open port {}", names::PORT),
+            Self::AddSecret(key, _) => write!(formatter, "add secret {}", key.label()),
+            Self::RefillSecret(key, ..) => write!(formatter, "put the key back into secret {}", key.label()),
+            Self::GrantSecret(_, relation) => write!(formatter, "grant secret {} to {relation}", names::AUTH_SECRET),
+            Self::PublishPeerApp(relation, _) => write!(formatter, "publish cluster name to {relation}"),
+            Self::PublishPeerUnit(relation, _) => write!(formatter, "publish host name to {relation}"),
+            Self::PublishController(relation, _) => write!(formatter, "publish controllers to {relation}"),
+            Self::RequestMount(relation, _) => write!(formatter, "ask {relation} for a file system"),
+        }
+    }
+}
