@@ -135,7 +135,8 @@ fn a_timer_is_set_once_bounded_begun_anew_and_ended() {
         service.contains("Type=oneshot\nTimeoutStartSec=600\nExecStart=\"/usr/bin/juju-exec\" \"-u\" \"compute/0\"\n")
     );
     // The service is a file of its own: a command here would be a second, transient one, which may be at work still.
-    let set = "systemd-run --unit=compute-0-look-again.service --quiet --timer-property=AccuracySec=100ms --timer-property=StartLimitIntervalSec=0 --on-active=5 \
+    let set = "systemd-run --unit=compute-0-look-again.service --quiet --timer-property=AccuracySec=100ms --timer-property=StartLimitIntervalSec=0 \
+                --on-active=5 \
                --on-active=15 --on-unit-inactive=60";
     let calls = sandbox.calls();
     let expected =
