@@ -1,248 +1,79 @@
-//! Makes one change. Nothing is decided here: what a step says is done, and what comes of it is seen at the next look.
+//! Makes one change, and says what is known afterwards. Nothing is decided here.
 
-use crate::change::Change;
-use crate::error::Error;
+use crate::facts::{Fact, Facts, Notes, Question, StartFile, node_name};
 use crate::names;
-use crate::observe::{Launch, Memory};
-use crate::plan::Step;
+use crate::node::lifecycle::{BootNote, OldNotes};
+use crate::node::reregistration::Reregistration;
+use crate::step::{Outcome, Step};
 use charm::tools::Port;
-use charm::{Context, Status, Tools, Wake};
-use slurm_conf::{Node, NodeName};
-use slurm_ops::files::Access;
-use slurm_ops::packages::Obstacle;
-use slurm_ops::scontrol::{NodeLookup, ScontrolError};
-use slurm_ops::slurmd::SlurmdOptions;
-use slurm_ops::timer::Rhythm;
-use slurm_ops::{Machine, clock, files, keys, needrestart, packages, scontrol, slurmd, systemd, timer};
+use slurm_conf::NodeName;
+use slurm_ops::scontrol::{self, ScontrolError};
+use slurm_ops::{HostWriter, clock, keys, slurmd, systemd};
+use slurm_unit::install::InstallStep;
+use slurm_unit::{Error, Hands, note};
 use std::time::Duration;
-
-pub const RHYTHM: Rhythm = Rhythm { first: &Wake::FIRST, repeat: Wake::REPEAT, limit: Wake::PATIENCE };
-
-/// Makes the change that `step` describes.
-pub fn apply(ctx: &Context, tools: &Tools, machine: &Machine, memory: &mut Memory, step: &Step) -> Result<(), Error> {
-    if let Step::StartDaemon | Step::RestartDaemon | Step::ReloadDaemon = step {
-        memory.silence = None;
-    }
-    let tried = &mut memory.tried;
-    match step {
-        Step::InstallPackages(source) => {
-            let mut shown = Ok(());
-            let begin = || shown = tools.writer().status_set(&Status::maintenance("installing slurmd"));
-            if let Err(error) = packages::ensure_installed(&machine.writer(), source, &names::PACKAGES, begin) {
-                tracing::warn!("could not {step}: {error}");
-                tried.install = Some(Obstacle::try_from(error)?);
-            }
-            shown?;
-        }
-        Step::HoldPackages => {
-            tried.hold = true;
-            if let Err(error) = packages::ensure_held(&machine.writer(), &names::PACKAGES) {
-                tracing::warn!("could not {step}: {error}");
-                Obstacle::try_from(error)?;
-            }
-        }
-        Step::LeaveAlone => {
-            needrestart::ensure_left_alone(&machine.writer(), names::NEEDRESTART, &[names::SERVICE])?;
-        }
-        Step::ReportVersion(version) => {
-            tools.writer().application_version_set(version)?;
-            let note = ctx.charm_dir.join(names::REPORTED_VERSION);
-            files::replace(&machine.writer(), note, version.as_bytes(), &Access::own(0o644))?;
-        }
-        Step::PublishPartition(relation, bag) => tools.writer().relation_set_app_mirrored(relation, bag),
-        Step::WriteAlarm(text) => {
-            systemd::ensure_unit_file(&machine.writer(), names::ALARM, text)?;
-        }
-        Step::WriteDropIn(text) => {
-            if !systemd::ensure_drop_in(&machine.writer(), names::SERVICE, names::DROP_IN, text)? {
-                // The file is right, so what is missing is that systemd reads it.
-                systemd::daemon_reload(&machine.writer())?;
-            }
-        }
-        Step::WriteAuthKey => {
-            let key = memory.offered_key.as_ref().expect("invariant: the key was read before it is to be written");
-            let shared = files::exists(&machine.host(), names::SLURM_CONF);
-            keys::ensure_auth_keys(&machine.writer(), key, if shared { names::SLURM_USER } else { names::KEY_OWNER })?;
-        }
-        Step::WriteOptions(launch) => {
-            slurmd::ensure_options(&machine.writer(), &options(launch))?;
-        }
-        Step::TakeBackWish { refused, proven } => {
-            tried.taken_back = true;
-            tried.start = false;
-            // What is told first is told again if this is the end of it.
-            let note = format!("{}\n{}\n", refused.wish, one_line(&refused.reason));
-            remember(machine, names::REFUSED_CONFIG_FILE, &note)?;
-            remember(machine, names::NODE_CONFIG_FILE, &wish_text(proven))?;
-        }
-        Step::RememberWish(wish) => remember(machine, names::PROVEN_CONFIG_FILE, &wish_text(wish))?,
-        Step::NoteAddress(address) => {
-            files::replace(
-                &machine.writer(),
-                names::ADDRESS_FILE,
-                format!("{address}\n").as_bytes(),
-                &Access::own(0o644),
-            )?;
-        }
-        Step::StartDaemon => {
-            tried.start = true;
-            systemd::enable(&machine.writer(), names::SERVICE)?;
-            // A unit that failed too often in a short time is else refused for a while.
-            systemd::reset_failed(&machine.writer(), names::SERVICE)?;
-            // What systemd has lost sight of would keep the port, from its own attempts as well.
-            tell_of(&slurmd::remnants::end(&machine.writer(), names::SERVICE)?);
-            systemd::start_no_block(&machine.writer(), names::SERVICE)?;
-            await_registration(ctx, machine)?;
-        }
-        Step::RestartDaemon => {
-            tried.restart = true;
-            // Restarts that were asked for count as well, and several of them are no failure.
-            systemd::reset_failed(&machine.writer(), names::SERVICE)?;
-            systemd::restart_no_block(&machine.writer(), names::SERVICE)?;
-            await_registration(ctx, machine)?;
-        }
-        Step::ReloadDaemon => {
-            tried.reload = true;
-            systemd::reload(&machine.writer(), names::SERVICE)?;
-        }
-        Step::RememberDetection { invocation, known, found } => {
-            remember(machine, names::DETECTED_FILE, &format!("{invocation}\n{known}\n{found}\n"))?;
-        }
-        Step::BeginChange(change) => remember(machine, names::CHANGE_FILE, &change.render())?,
-        Step::ForgetWeight => {
-            files::remove(&machine.writer(), names::WEIGHT_FILE)?;
-        }
-        Step::ForgetChange => {
-            files::remove(&machine.writer(), names::CHANGE_FILE)?;
-        }
-        Step::OpenPort => tools.writer().open_port(Port::tcp(names::PORT)),
-        Step::StartWaking => {
-            let wake = Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN);
-            timer::ensure_set(&machine.writer(), &wake.name, &wake.command, &RHYTHM)?;
-        }
-        Step::StopWaking => {
-            timer::ensure_ended(&machine.writer(), &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name)?;
-        }
-        Step::MarkJoined
-        | Step::SetFeatures(_)
-        | Step::SetWeight(_)
-        | Step::ResetWeight(_)
-        | Step::CloseNode { .. }
-        | Step::DeleteNode
-        | Step::RestoreNode(_)
-        | Step::ReopenNode { .. } => {
-            if let Step::SetWeight(weight) = step {
-                // Before it is set: a weight that nobody noted would pass for an administrator's.
-                remember(machine, names::WEIGHT_FILE, &format!("{weight}\n"))?;
-            }
-            if let Step::MarkJoined | Step::RestoreNode(_) = step {
-                let note = format!("{}\n", clock::now());
-                files::replace(&machine.writer(), names::MARKED_FILE, note.as_bytes(), &Access::own(0o644))?;
-            }
-            if let Err(error) = tell_slurm(machine, &node_name(ctx), memory, step) {
-                // Slurm may have changed its mind or gone away since it was asked. A later look finds out, and tries again.
-                tracing::warn!("could not {step}: {error}");
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Returns what the operator asked for as it is kept.
-pub fn wish_text(wish: &Node) -> String {
-    if wish.is_empty() { String::new() } else { format!("{wish}\n") }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Keeps a note for later dispatches of this charm.
-pub fn remember(machine: &Machine, path: &str, text: &str) -> Result<(), Error> {
-    files::ensure_directory(&machine.writer(), names::STATE_DIRECTORY, &Access::own(0o700))?;
-    files::replace(&machine.writer(), path, text.as_bytes(), &Access::own(0o600))?;
-    Ok(())
-}
-
-/// The steps that change the controllers' record of this node.
-fn tell_slurm(machine: &Machine, node: &NodeName, memory: &mut Memory, step: &Step) -> Result<(), ScontrolError> {
-    let tried = &mut memory.tried;
-    match step {
-        Step::MarkJoined => {
-            tried.mark = true;
-            scontrol::save_node(&machine.writer(), node)
-        }
-        Step::SetFeatures(features) => {
-            tried.in_place = true;
-            scontrol::set_node_features(&machine.writer(), node, features)
-        }
-        Step::SetWeight(weight) | Step::ResetWeight(weight) => {
-            tried.in_place = true;
-            scontrol::set_node_weight(&machine.writer(), node, *weight)
-        }
-        Step::CloseNode { drain } => {
-            if *drain {
-                tried.drain = true;
-                scontrol::drain_node(&machine.writer(), node, names::CHANGE_REASON)?;
-            }
-            tried.mark_old = true;
-            scontrol::set_node_comment(&machine.writer(), node, names::CHANGE_COMMENT)
-        }
-        Step::DeleteNode => {
-            tried.delete = true;
-            scontrol::delete_node(&machine.writer(), node)
-        }
-        Step::RestoreNode(change) => {
-            tried.restore = true;
-            restore(machine, node, change)
-        }
-        Step::ReopenNode { resume, comment } => {
-            tried.reopen = true;
-            scontrol::set_node_comment(&machine.writer(), node, comment)?;
-            if *resume {
-                scontrol::resume_node(&machine.writer(), node)?;
-            }
-            Ok(())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Gives a node back what it had, beyond what it brought along.
-fn restore(machine: &Machine, node: &NodeName, change: &Change) -> Result<(), ScontrolError> {
-    if let Some(closed) = &change.closed {
-        let has = |state: &str| closed.states.iter().any(|known| known == state);
-        let reason = closed.reason.as_str();
-        if has("FAIL") {
-            scontrol::fail_node(&machine.writer(), node, reason)?;
-        }
-        if has("DOWN") && has("DRAIN") {
-            scontrol::drain_node(&machine.writer(), node, reason)?;
-        }
-        scontrol::set_node_reason(&machine.writer(), node, reason)?;
-    }
-    if let Some(weight) = change.weight {
-        scontrol::set_node_weight(&machine.writer(), node, weight)?;
-    }
-    if !change.features.is_empty()
-        && let NodeLookup::Present(record) = scontrol::node(&machine.host(), node)
-    {
-        let mut features = record.features;
-        features
-            .extend(change.features.iter().filter(|feature| !features.contains(feature)).cloned().collect::<Vec<_>>());
-        scontrol::set_node_features(&machine.writer(), node, &features)?;
-    }
-    scontrol::set_node_notes(&machine.writer(), node, &change.notes)?;
-    scontrol::set_node_comment(&machine.writer(), node, change.comment())
-}
 
 /// A node registers within a fraction of a second if its controller is there; waiting that long spares a later call.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Waits a moment for a daemon just started to become known. That it does not is no failure: the next look tells.
-fn await_registration(ctx: &Context, machine: &Machine) -> Result<(), Error> {
-    tell_of(&slurmd::remnants::await_start(&machine.writer(), names::SERVICE, &node_name(ctx), PATIENCE)?);
-    Ok(())
+/// Makes the change that `step` describes.
+pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
+    let writer = &hands.host;
+    let node = node_name(&hands.ctx.unit);
+    match step {
+        Step::Install(step) => {
+            return Ok(step.apply(hands, &names::PROFILE)?.map_or(Outcome::Done, Outcome::InTheWay));
+        }
+        Step::Service(step) => step.apply(hands, &names::PROFILE)?,
+        Step::PublishPartition(relation, bag) => hands.juju.relation_set_app_mirrored(relation, bag),
+        Step::WriteKey { keys, owner } => {
+            keys::ensure_auth_keys(writer, keys, owner)?;
+        }
+        Step::WriteOptions(options) => {
+            slurmd::ensure_options(writer, options)?;
+        }
+        Step::WriteNote(note, _) => note::write(writer, &**note)?,
+        Step::RemoveOldNotes => OldNotes::remove(writer, &hands.ctx.unit)?,
+        Step::NoteForBoot(boot) => note::write(writer, boot)?,
+        Step::StartDaemon => {
+            systemd::enable(writer, names::SERVICE)?;
+            // A unit that failed too often in a short time is else refused for a while.
+            systemd::reset_failed(writer, names::SERVICE)?;
+            // What systemd has lost sight of would keep the port, from its own attempts as well.
+            tell_of(&slurmd::remnants::end(writer, names::SERVICE)?);
+            systemd::start_no_block(writer, names::SERVICE)?;
+            tell_of(&slurmd::remnants::await_start(writer, names::SERVICE, &node, PATIENCE)?);
+        }
+        Step::RestartDaemon => {
+            // Restarts that were asked for count as well, and several of them are no failure.
+            systemd::reset_failed(writer, names::SERVICE)?;
+            systemd::restart_no_block(writer, names::SERVICE)?;
+            tell_of(&slurmd::remnants::await_start(writer, names::SERVICE, &node, PATIENCE)?);
+        }
+        Step::ReloadDaemon => systemd::reload(writer, names::SERVICE)?,
+        Step::OpenPort => hands.juju.open_port(Port::tcp(names::PORT)),
+        Step::MarkJoined(boot) => {
+            note_mark(writer, boot)?;
+            tell(step, scontrol::save_node(writer, &node));
+        }
+        Step::RestoreNode { change, features, boot } => {
+            note_mark(writer, boot)?;
+            tell(step, restore(writer, &node, change, features));
+        }
+        Step::SetFeatures(features) => tell(step, scontrol::set_node_features(writer, &node, features)),
+        Step::SetWeight(weight) => tell(step, scontrol::set_node_weight(writer, &node, *weight)),
+        Step::CloseNode { drain } => tell(step, close(writer, &node, *drain)),
+        Step::DeleteNode => tell(step, scontrol::delete_node(writer, &node)),
+        Step::ReopenNode { resume, comment } => tell(step, reopen(writer, &node, *resume, comment)),
+    }
+    Ok(Outcome::Done)
+}
+
+/// Slurm may have changed its mind or gone away since it was asked. A later look finds out, and tries again.
+fn tell(step: &Step, done: Result<(), ScontrolError>) {
+    if let Err(error) = done {
+        tracing::warn!("could not {step}: {error}");
+    }
 }
 
 fn tell_of(ended: &[u32]) {
@@ -251,10 +82,101 @@ fn tell_of(ended: &[u32]) {
     }
 }
 
-fn node_name(ctx: &Context) -> NodeName {
-    NodeName::from_unit(ctx.unit.as_str()).expect("invariant: a unit's name makes a node's name")
+fn note_mark(writer: &HostWriter, boot: &BootNote) -> Result<(), Error> {
+    note::write(writer, &BootNote { marked: Some(clock::now()), ..boot.clone() })
 }
 
-fn options(launch: &Launch) -> SlurmdOptions {
-    SlurmdOptions { name: launch.node_name.clone(), conf: launch.conf.clone(), controllers: launch.controllers.clone() }
+fn close(writer: &HostWriter, node: &NodeName, drain: bool) -> Result<(), ScontrolError> {
+    if drain {
+        scontrol::drain_node(writer, node, names::CHANGE_REASON)?;
+    }
+    scontrol::set_node_comment(writer, node, names::CHANGE_COMMENT)
+}
+
+fn reopen(writer: &HostWriter, node: &NodeName, resume: bool, comment: &str) -> Result<(), ScontrolError> {
+    scontrol::set_node_comment(writer, node, comment)?;
+    if resume {
+        scontrol::resume_node(writer, node)?;
+    }
+    Ok(())
+}
+
+/// Gives a node back what it had, beyond what it brought along.
+fn restore(
+    writer: &HostWriter,
+    node: &NodeName,
+    change: &Reregistration,
+    features: &[String],
+) -> Result<(), ScontrolError> {
+    if let Some(closed) = &change.closed {
+        let has = |state: &str| closed.states.iter().any(|known| known == state);
+        let reason = closed.reason.as_str();
+        if has("FAIL") {
+            scontrol::fail_node(writer, node, reason)?;
+        }
+        if has("DOWN") && has("DRAIN") {
+            scontrol::drain_node(writer, node, reason)?;
+        }
+        scontrol::set_node_reason(writer, node, reason)?;
+    }
+    if let Some(weight) = change.weight {
+        scontrol::set_node_weight(writer, node, weight)?;
+    }
+    if !change.features.is_empty() {
+        scontrol::set_node_features(writer, node, features)?;
+    }
+    scontrol::set_node_notes(writer, node, &change.notes)?;
+    scontrol::set_node_comment(writer, node, change.comment())
+}
+
+/// What Slurm knows, and what follows from it.
+const IN_SLURM: [Question; 4] = [Question::Node, Question::MovedFrom, Question::StaleProcesses, Question::Occupancy];
+/// What a start or a reload of slurmd changes besides.
+const IN_THE_DAEMON: [Question; 5] =
+    [Question::Daemon, Question::PartitionState, Question::Cause, Question::Complaint, Question::Skew];
+
+/// Takes over what a step has changed.
+pub fn learn(facts: &mut Facts, step: &Step) {
+    match step {
+        Step::Install(InstallStep::Install(_)) => {
+            facts.forget(&[Question::Installation, Question::Daemon, Question::Detected]);
+        }
+        Step::Install(_) => facts.forget(&[Question::Installation]),
+        Step::Service(_) => facts.forget(&[Question::ServiceFiles, Question::Daemon]),
+        Step::PublishPartition(_, bag) => {
+            let published = facts.published().ok().and_then(Option::as_ref).into_iter().flatten();
+            let all = published.chain(bag).map(|(key, value)| (key.clone(), value.clone())).collect();
+            facts.learn(Fact::Published(Some(all)));
+        }
+        Step::WriteKey { .. } => facts.forget(&[Question::KeyFile]),
+        Step::WriteOptions(options) => {
+            facts.learn(Fact::StartFile(StartFile { options: Some(options.clone()), neighbour: None }));
+            // Who is on the node is looked at right before its record is deleted.
+            facts.forget(&[Question::Occupancy]);
+        }
+        Step::WriteNote(note, _) => {
+            let old = facts.note().is_ok_and(|notes| notes.old);
+            facts.learn(Fact::Note(Notes { node: Ok((**note).clone()), old }));
+        }
+        Step::RemoveOldNotes => {
+            if let Ok(notes) = facts.note().cloned() {
+                facts.learn(Fact::Note(Notes { old: false, ..notes }));
+            }
+        }
+        Step::NoteForBoot(_) => facts.forget(&[Question::Boot]),
+        Step::StartDaemon | Step::RestartDaemon | Step::ReloadDaemon => {
+            facts.forget(&IN_SLURM);
+            facts.forget(&IN_THE_DAEMON);
+        }
+        Step::MarkJoined(_) | Step::RestoreNode { .. } => {
+            facts.forget(&IN_SLURM);
+            facts.forget(&[Question::Boot]);
+        }
+        Step::SetFeatures(_)
+        | Step::SetWeight(_)
+        | Step::CloseNode { .. }
+        | Step::DeleteNode
+        | Step::ReopenNode { .. } => facts.forget(&IN_SLURM),
+        Step::OpenPort => facts.learn(Fact::PortOpen(true)),
+    }
 }

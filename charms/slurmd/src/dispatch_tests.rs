@@ -8,11 +8,15 @@ mod machine;
 
 use crate::Slurmd;
 use crate::names;
-use charm::{AppName, Charm, Databag, RelationId, Status, UnitName};
+use crate::node::lifecycle::NodeNote;
+use charm::runtime::Charm;
+use charm::{AppName, Databag, RelationId, Status, UnitName};
 use charm_testing::{Dispatched, FakeMachine, Hook, Model};
 use serde_json::{Value, json};
 use slurm_conf::NodeName;
 use slurm_ops::scontrol::{self, NodeLookup, NodeRecord};
+use slurm_unit::note::Noted;
+use slurm_unit::{View, retry, service};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -33,6 +37,7 @@ impl Node {
         let app = model.deploy("compute", SLURMD).unwrap();
         let unit = model.add_unit(&app).unwrap();
         let controller = model.deploy("slurmctld", SLURMCTLD).unwrap();
+        model.add_unit(&controller).unwrap();
         Self { machine: FakeMachine::of(&unit).under(model.knife()), model, app, unit, controller }
     }
 
@@ -43,15 +48,29 @@ impl Node {
         node.offer(&relation);
         node.hook(&Hook::app_changed(&relation, &node.controller));
         node.time_passes();
-        node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+        node.hook(&Hook::named(retry::EVENT));
         node.machine.take_calls();
         (node, relation)
     }
 
     /// Slurm has had its time to save the node.
     fn time_passes(&self) {
-        if self.machine.read(names::MARKED_FILE).is_some() {
-            self.machine.write(names::MARKED_FILE, "0\n");
+        if let Some(mut note) = self.json(names::BOOT_NOTE) {
+            note["marked"] = 0.into();
+            self.machine.write(names::BOOT_NOTE, &note.to_string());
+        }
+    }
+
+    /// A note of the charm.
+    fn json(&self, path: &str) -> Option<Value> {
+        self.machine.read(path).map(|text| serde_json::from_str(&text).unwrap())
+    }
+
+    /// What the charm has noted about the node.
+    fn note(&self) -> NodeNote {
+        match slurm_unit::note::read(&self.machine.machine().host()).unwrap() {
+            Noted::Known(note) => note,
+            other => panic!("{other:?}"),
         }
     }
 
@@ -94,9 +113,12 @@ impl Node {
         }
         let (root, mut files) = (self.machine.machine().path("/"), BTreeMap::new());
         walk(&root, &root, &mut files);
-        // The number of starts is no part of the state.
-        if let Some(note) = files.get_mut(names::DETECTED_FILE.trim_start_matches('/')) {
-            *note = note.split_once('\n').unwrap().1.to_owned();
+        // When something was done, and how often slurmd was started, is no part of the state.
+        files.remove(names::BOOT_NOTE.trim_start_matches('/'));
+        if let Some(note) = files.get_mut(names::NODE_NOTE.trim_start_matches('/')) {
+            let mut known: Value = serde_json::from_str(note).unwrap();
+            known["detection"]["invocation"] = Value::Null;
+            *note = known.to_string();
         }
         files
     }
@@ -137,10 +159,10 @@ impl Node {
 
     fn dispatch(&self, hook: &Hook) -> Dispatched {
         let run = |ctx, tools: charm::Tools| {
-            let make = |ctx, tools| Slurmd::on(self.machine.machine(), ctx, tools);
-            charm::dispatch::dispatch(ctx, &tools, make)
+            let begin = |ctx, tools: &charm::Tools| View::split(ctx, tools, &self.machine.machine());
+            charm::runtime::dispatch::<Slurmd>(ctx, &tools, begin)
         };
-        self.model.dispatch(&self.unit, Slurmd::TIMERS, hook, run).unwrap()
+        self.model.dispatch(&self.unit, Slurmd::EVENTS, hook, run).unwrap()
     }
 
     #[track_caller]
@@ -185,7 +207,7 @@ fn deploy_integrate_settle_and_then_rest() {
     let status = node.model.status(&node.unit);
     assert!(matches!(&status, Some(Status::Active(text)) if text.contains("compute")), "{status:?}");
     node.time_passes();
-    node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    node.hook(&Hook::named(retry::EVENT));
     node.machine.take_calls();
     let files = node.files();
     for _ in 0..20 {
@@ -193,9 +215,9 @@ fn deploy_integrate_settle_and_then_rest() {
         assert!(done.writes().is_empty(), "{done:#?}");
         let calls = node.machine.take_calls();
         only_looked(&calls);
-        assert_eq!(calls.len(), 2, "no more processes than the reads need: {calls:?}");
-        // Who leads, which relation with whom, their bag and ours, the options, the key, the port, the status, one line of the log.
-        assert!(done.calls.len() <= 10, "{:#?}", done.calls);
+        assert_eq!(calls.len(), 3, "no more processes than the reads need: {calls:?}");
+        // Which relation with whom, their bag and ours, the options, the key, the port, the status, one line of the log.
+        assert!(done.calls.len() <= 9, "{:#?}", done.calls);
     }
     assert_eq!(node.files(), files);
 }
@@ -239,7 +261,7 @@ fn a_secret_that_is_not_granted_yet_is_waited_for() {
     assert!(!node.machine.is_running(names::SERVICE));
     assert!(matches!(node.model.status(&node.unit), Some(Status::Waiting(_))));
     node.offer(&relation);
-    node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    node.hook(&Hook::named(retry::EVENT));
     assert!(node.machine.is_running(names::SERVICE));
 }
 
@@ -274,10 +296,10 @@ fn a_daemon_that_crashed_is_started_again() {
     node.hook(&Hook::app_changed(&relation, &node.controller));
     node.machine.crash(names::SERVICE);
     // Whoever calls because it failed does not start it: it would fail and call again.
-    node.hook(&Hook::named(names::EVENT_DAEMON_FAILED));
+    node.hook(&Hook::named(service::FAILURE_EVENT));
     assert!(!node.machine.is_running(names::SERVICE));
     assert!(node.shown().starts_with("blocked: slurmd fails"), "{}", node.shown());
-    node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    node.hook(&Hook::named(retry::EVENT));
     assert!(node.machine.is_running(names::SERVICE));
 }
 
@@ -310,7 +332,7 @@ fn packages_are_held_and_left_alone_by_whatever_upgrades_the_machine() {
     let needrestart = node.machine.read("/etc/needrestart/conf.d/slurmd-charm.conf").unwrap();
     assert!(needrestart.contains(r"qr(^slurmd\.service$)"), "{needrestart}");
     let drop_in = node.machine.read("/etc/systemd/system/slurmd.service.d/10-charm.conf").unwrap();
-    assert!(drop_in.contains("KillMode=process") && drop_in.contains(names::ALARM), "{drop_in}");
+    assert!(drop_in.contains("KillMode=process") && drop_in.contains("slurmd-charm-failed.service"), "{drop_in}");
     let alarm = node.machine.read("/etc/systemd/system/slurmd-charm-failed.service").unwrap();
     assert!(alarm.contains("JUJU_DISPATCH_PATH=hooks/daemon-failed ./dispatch"), "{alarm}");
 }
@@ -353,7 +375,7 @@ fn a_new_node_comes_up_down_if_the_operator_wants_to_look_first() {
     let relation = node.integrate();
     node.offer(&relation);
     node.hook(&Hook::app_changed(&relation, &node.controller));
-    assert_eq!(node.shown(), "blocked: down, partition compute: look first (`resume` opens it)");
+    assert_eq!(node.shown(), "blocked: down, partition compute: look first: run action resume");
     assert!(!node.machine.read(names::OPTIONS_FILE).unwrap().contains("State"), "that was for the first start");
     assert!(node.act("resume", json!({})).succeeded);
     assert_eq!(node.shown(), "active: idle, partition compute");
@@ -374,7 +396,7 @@ fn a_secret_that_is_gone_and_a_relation_made_again_leave_the_node_as_it_is() {
         ("controllers".to_owned(), json!(["juju-c9fc6f-1:6817"]).to_string()),
     ]);
     node.model.play(&node.controller, &again, &bag).unwrap();
-    node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    node.hook(&Hook::named(retry::EVENT));
     assert_eq!(node.shown(), "active: idle, partition compute");
     let mut after = node.files();
     after.retain(|path, _| !path.starts_with("run/systemd/transient"));
@@ -397,7 +419,7 @@ fn story(harm: impl Fn(&Node)) -> (Node, Option<String>, Databag) {
     node.offer(&relation);
     persist(&Hook::app_changed(&relation, &node.controller));
     for _ in 0..2 {
-        persist(&Hook::named(names::EVENT_LOOK_AGAIN));
+        persist(&Hook::named(retry::EVENT));
     }
     let options = node.machine.read(names::OPTIONS_FILE);
     let bag = node.model.app_bag(&relation, &node.app);
@@ -416,7 +438,7 @@ fn always_ends_the_same(harm: impl Fn(&Node, usize), spared: impl Fn(&Node) -> b
         assert_eq!((&options_after, &bag_after), (&options, &bag), "failure {at}");
         // The failure may have been in the last look; there is always another one.
         node.time_passes();
-        node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+        node.hook(&Hook::named(retry::EVENT));
         assert_eq!(node.model.status(&node.unit), calm.model.status(&calm.unit), "failure {at}");
         assert!(node.machine.is_running(names::SERVICE), "failure {at}");
         let done = node.hook(&Hook::named("update-status"));

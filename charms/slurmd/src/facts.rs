@@ -1,44 +1,145 @@
-//! Everything a compute unit knows before it decides anything. Facts only: no wishes, no steps.
+//! What a compute unit can ask, and what the answers look like. Facts only: no wishes, no steps.
 //!
-//! How the facts are read is in `read`; those of the machine in `machine`.
+//! How Juju is asked is in `juju`; how the machine and Slurm are asked is in `machine`.
 
+mod juju;
 mod machine;
-mod read;
 
-use crate::change::Change;
+use crate::Slurmd;
+use crate::node::lifecycle::{BootNote, NodeNote};
 use crate::options::Options;
+use charm::runtime::Charm;
 use charm::tools::Unreadable;
 use charm::{AppName, Databag, RelationId, UnitName};
-use slurm_conf::{ControllerAddress, Node, NodeName};
+use slurm_conf::{Node, NodeName};
 use slurm_interface::ControllerData;
-use slurm_ops::SlurmVersion;
 use slurm_ops::journal::Cause;
-use slurm_ops::packages::Obstacle;
-use slurm_ops::scontrol::NodeNotes;
+use slurm_ops::keys::KeySet;
+use slurm_ops::scontrol::{Candidate, NodeLookup};
+use slurm_ops::slurmd::SlurmdOptions;
+use slurm_unit::install::Installation;
+use slurm_unit::service::{Running, ServiceFiles};
+use slurm_unit::{Error, Trigger, View};
+use std::time::Duration;
 
-pub use machine::occupant;
-pub use read::{Memory, observe};
+pub(crate) use machine::neighbour;
 
-/// What is, at one moment.
-#[derive(Debug, Clone)]
-pub struct Observed {
-    pub unit: UnitName,
-    pub node_name: NodeName,
+charm::facts! {
+    /// Who this unit is, and why this dispatch runs. Costs no process.
+    identity: Identity(Identity),
+    /// The operator's options.
+    options: Options(Options),
+    /// The relation to the controllers. None: there is none, or Juju does not know yet with whom.
+    controller: Controller(Option<Controller>),
     /// This unit, or its application, is being removed.
-    pub leaving: bool,
-    /// This dispatch was called because slurmd has failed.
-    pub alarmed: bool,
-    /// This dispatch was called by the timer.
-    pub woken: bool,
-    pub leader: bool,
-    pub options: Options,
-    pub controller: Option<Controller>,
-    pub key: Key,
-    pub port_open: bool,
-    /// The timer that calls this charm again is set.
-    pub waking: bool,
-    pub machine: Machine,
-    pub tried: Tried,
+    leaving: Leaving(bool),
+    /// Juju is about to show a relation to controllers.
+    relation_expected: RelationExpected(bool),
+    /// What this application has published for the controllers. None: only the leader may read it.
+    published: Published(Option<Databag>),
+    /// This unit leads its application.
+    leader: Leader(bool),
+    /// The authentication key that the controllers share.
+    key_secret: KeySecret(KeySecret),
+    /// slurmd's port is open in Juju's eyes.
+    port_open: PortOpen(bool),
+    /// The retry timer is set.
+    retry_timer: RetryTimer(bool),
+    /// What of Slurm is installed.
+    installation: Installation(Installation),
+    /// Our files that systemd reads.
+    service_files: ServiceFiles(ServiceFiles),
+    /// slurmd, as systemd sees it.
+    daemon: Daemon(Daemon),
+    /// What the next start of slurmd will use.
+    start_file: StartFile(StartFile),
+    /// The authentication key on the disk.
+    key_file: KeyFile(KeyFile),
+    /// What this charm has noted about its node.
+    note: Note(Notes),
+    /// What this charm has noted since the last boot.
+    boot: Boot(Boot),
+    /// What slurmd finds in this machine now. None: it does not say.
+    detected: Detected(Option<Node>),
+    /// What slurmctld knows about this node. Asked only while slurmd runs: without it no command of Slurm works here.
+    node: Node(NodeLookup),
+    /// The address at which slurmctld looks for this node, if it is none of this machine's.
+    moved_from: MovedFrom(Option<String>),
+    /// A slurmd of ours is stuck beside its successor, or in the middle of making one.
+    stale_processes: StaleProcesses(bool),
+    /// Who would be hurt if the record of this node were deleted.
+    occupancy: Occupancy(Occupancy),
+    /// What the Slurm on this machine thinks of the partition.
+    verdict: Verdict(Candidate),
+    /// The state of this application's partition. None: nobody could be asked, or there is no such partition.
+    partition_state: PartitionState(Option<String>),
+    /// Why slurmd cannot talk to the controllers, from its journal.
+    cause: Cause(Option<Cause>),
+    /// What slurmd complained about when it failed, from its journal.
+    complaint: Complaint(Option<String>),
+    /// By how many seconds this machine's clock is ahead of slurmctld's, if by too many.
+    skew: Skew(Option<i64>),
+}
+
+/// Answers one question.
+pub fn look(view: &View, question: Question, known: &Facts) -> Result<Fact, Error> {
+    Ok(match question {
+        Question::Identity => Fact::Identity(Identity::of(view)),
+        Question::Options => Fact::Options(juju::options(view)?),
+        Question::Controller => Fact::Controller(juju::controller(view)?),
+        Question::Leaving => Fact::Leaving(charm::is_leaving(&view.ctx, &view.juju)?),
+        Question::RelationExpected => Fact::RelationExpected(juju::relation_expected(view)?),
+        Question::Published => Fact::Published(juju::published(view, known)?),
+        Question::Leader => Fact::Leader(view.juju.is_leader()?),
+        Question::KeySecret => Fact::KeySecret(juju::key_secret(view, known)?),
+        Question::PortOpen => Fact::PortOpen(juju::port_open(view)?),
+        Question::RetryTimer => Fact::RetryTimer(Slurmd::retry_timer_is_set(view)),
+        Question::Installation => Fact::Installation(Installation::look(view, &crate::names::PROFILE)?),
+        Question::ServiceFiles => Fact::ServiceFiles(ServiceFiles::look(view, &crate::names::PROFILE)?),
+        Question::Daemon => Fact::Daemon(machine::daemon(view)?),
+        Question::StartFile => Fact::StartFile(machine::start_file(view)?),
+        Question::KeyFile => Fact::KeyFile(machine::key_file(view)?),
+        Question::Note => Fact::Note(Notes::look(view)?),
+        Question::Boot => Fact::Boot(Boot::look(view)?),
+        Question::Detected => Fact::Detected(machine::detected(view)?),
+        Question::Node => Fact::Node(machine::node(view)),
+        Question::MovedFrom => Fact::MovedFrom(machine::moved_from(known)),
+        Question::StaleProcesses => Fact::StaleProcesses(machine::stale_processes(view, known)),
+        Question::Occupancy => Fact::Occupancy(machine::occupancy(view)),
+        Question::Verdict => Fact::Verdict(machine::verdict(view, known)),
+        Question::PartitionState => Fact::PartitionState(machine::partition_state(view)),
+        Question::Cause => Fact::Cause(machine::cause(view)),
+        Question::Complaint => Fact::Complaint(machine::complaint(view)),
+        Question::Skew => Fact::Skew(machine::skew(view)),
+    })
+}
+
+/// Who this unit is.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    pub unit: UnitName,
+    pub node: NodeName,
+    pub trigger: Trigger,
+    /// The event alone says that this unit leaves.
+    pub departs: bool,
+}
+
+impl Identity {
+    fn of(view: &View) -> Self {
+        let ctx = &view.ctx;
+        let last = matches!(ctx.event, charm::Event::Stop | charm::Event::Remove);
+        Self {
+            unit: ctx.unit.clone(),
+            node: node_name(&ctx.unit),
+            trigger: view.trigger(),
+            departs: last || ctx.event.departing_unit() == Some(&ctx.unit),
+        }
+    }
+}
+
+/// Returns the name of a unit's node.
+pub fn node_name(unit: &UnitName) -> NodeName {
+    NodeName::from_unit(unit.as_str()).expect("invariant: a unit's name makes a node's name")
 }
 
 /// The relation to the controllers.
@@ -46,173 +147,92 @@ pub struct Observed {
 pub struct Controller {
     pub relation: RelationId,
     pub app: AppName,
-    pub offer: Offer,
-    /// What this application has published there; empty on a unit that does not lead.
-    pub published: Databag,
+    /// No hook may come when something changes at the other end.
+    pub stale: bool,
+    pub data: RemoteData<ControllerData>,
 }
 
-/// What the controllers say about themselves.
+/// What the other end of a relation says about itself.
 #[derive(Debug, Clone)]
-pub enum Offer {
-    /// Nothing yet.
+pub enum RemoteData<T> {
     Nothing,
-    Data(ControllerData),
+    Data(T),
     /// Something that cannot be used, and why.
     Unusable(String),
 }
 
-/// The authentication key: what the controllers share, next to what is on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
-    /// There is no controller to ask for it.
-    NotOffered,
+/// The secret with the authentication key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySecret {
     /// Not granted yet, or no longer. What is on the disk goes on serving.
     Unreadable(Unreadable),
     /// The secret is there and does not have what a key needs.
     Malformed,
-    Offered {
-        same_as_on_disk: bool,
-    },
+    Offered(KeySet),
 }
 
-/// A wish of the operator's that slurmd did not start with.
+/// The authentication key on the disk.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeyFile {
+    /// None: no file, or one without keys, which is as good as none.
+    pub keys: Option<KeySet>,
+    /// Only its owner can read it.
+    pub private: bool,
+    /// Since 1970.
+    pub modified: Option<Duration>,
+    /// A controller runs on this machine, too, so that the key has to be readable for Slurm's user.
+    pub shared: bool,
+}
+
+/// slurmd, as systemd sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    pub wish: Node,
-    pub reason: String,
-}
-
-/// What slurmd is started with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Launch {
-    pub node_name: NodeName,
-    pub conf: Node,
-    pub controllers: Vec<ControllerAddress>,
-}
-
-/// What is on the machine.
-#[derive(Debug, Clone)]
-pub struct Machine {
-    /// None unless there is a Slurm that can be used.
-    pub version: Option<SlurmVersion>,
-    /// Why the one that is there cannot be.
-    pub unfit: Option<Obstacle>,
-    /// The version that Juju has been told.
-    pub reported_version: Option<String>,
-    /// Upgrades leave the packages alone.
-    pub held: bool,
-    /// So does needrestart the daemon.
-    pub left_alone: bool,
-    pub drop_in: Option<String>,
-    pub alarm: Option<String>,
+pub struct Daemon {
+    pub running: Running,
+    /// What it runs with. None: it does not run, or not as a dynamic node.
+    pub with: Option<SlurmdOptions>,
+    /// How its last run ended.
+    pub result: String,
     /// Who dies with slurmd when it is stopped. Empty if it is not known.
     pub kill_mode: String,
-    pub key_on_disk: bool,
-    /// The key on the disk is newer than the running daemon.
-    pub key_is_news: bool,
-    /// What slurmd finds in this machine. None until there is a slurmd to ask.
-    pub detected: Option<Node>,
-    /// What it is taken to have: what was remembered of an earlier start, or of this one.
-    pub remembered: Option<Node>,
-    /// That was remembered for the running daemon.
-    pub detection_saved: bool,
-    /// What the operator asked for, or why that cannot be read.
-    pub wish: Result<Node, String>,
-    /// What the operator asked for when the node was last registered as wanted.
-    pub proven: Node,
-    /// What the operator asked for and slurmd did not start with.
-    pub refused: Option<Refused>,
-    /// What the next start of slurmd will use.
-    pub written: Option<Launch>,
-    /// The node of another unit on this machine, whose slurmd it is.
-    pub occupant: Option<NodeName>,
-    pub daemon: Daemon,
     /// Another start of the daemon has another one.
     pub invocation: String,
-    pub registration: Registration,
-    /// systemd watches a slurmd that is stuck beside its successor, or in the middle of making one. Looked for only if the controllers do not
-    /// know the node, or nobody answers.
-    pub stuck: bool,
-    /// The address under which slurmctld looks for this node, if this machine has it no more and nothing was done about it yet.
-    pub moved_from: Option<String>,
-    /// The registration that is being replaced, if one is.
-    pub change: Option<Change>,
+    /// When it was started, in seconds since 1970. A reload does not count.
+    pub started: Option<u64>,
+    pub main_pid: Option<u32>,
+    /// systemd has not read its files since they changed.
+    pub needs_reload_of_units: bool,
+}
+
+impl Daemon {
+    /// Says whether jobs survive a restart. If it is not known they do, as the packaged unit has it.
+    pub fn spares_jobs(&self) -> bool {
+        matches!(self.kill_mode.as_str(), "process" | "")
+    }
+}
+
+/// What the next start of slurmd will use.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StartFile {
+    pub options: Option<SlurmdOptions>,
+    /// The node of another unit on this machine, whose slurmd it is.
+    pub neighbour: Option<NodeName>,
+}
+
+/// What this charm has noted about its node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notes {
+    /// Err: there is a note, and it cannot be read. Nothing may be taken for granted then.
+    pub node: Result<NodeNote, String>,
+    /// Notes in the form of earlier versions of this charm are still there.
+    pub old: bool,
+}
+
+/// What this charm has noted since the last boot.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Boot {
+    pub note: BootNote,
     /// slurmctld was asked to save this node so short a time ago that it may not have done so yet.
     pub marked_recently: bool,
-    /// The weight that this charm set on the record, while that is not the registered one.
-    pub set_weight: Option<u64>,
-    /// Asked for only where a plan depends on it.
-    pub occupancy: Option<Occupancy>,
-    /// Why the daemon cannot talk to the controllers. Looked for only if it cannot.
-    pub cause: Option<Cause>,
-    /// By how many seconds this machine's clock is ahead of slurmctld's, if that is too many. Asked for only while something is awaited.
-    pub skew: Option<i64>,
-    /// What the daemon complained about. Looked for only if it failed.
-    pub complaint: Option<String>,
-}
-
-/// The state of slurmd.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Daemon {
-    Stopped,
-    /// It ended badly and may be on its way up again.
-    Failing {
-        result: String,
-    },
-    /// It has been started and has not found a controller yet.
-    Starting {
-        with: Option<Launch>,
-    },
-    /// It runs. What it runs with is none if it was not started as a dynamic node.
-    Running {
-        with: Option<Launch>,
-    },
-}
-
-/// What the controllers know about this node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "one of these is made for each look")]
-pub enum Registration {
-    /// Nobody answered, or nobody could be asked. Never read as "not known".
-    Unreachable,
-    Absent,
-    Present(Record),
-}
-
-/// The controllers' record of this node.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Record {
-    /// Upper case words, the state first: `IDLE`, `DYNAMIC_NORM`.
-    pub states: Vec<String>,
-    pub reason: String,
-    /// Who gave the reason.
-    pub reason_by: String,
-    pub partitions: Vec<String>,
-    pub features: Vec<String>,
-    pub weight: u64,
-    pub comment: String,
-    pub notes: NodeNotes,
-    /// Processors and resources that Slurm takes it to have.
-    pub cpus: u64,
-    pub gres: String,
-    pub address: String,
-}
-
-impl Record {
-    /// Says whether the node is in a state or carries a flag.
-    pub fn has(&self, state: &str) -> bool {
-        self.states.iter().any(|known| known == state)
-    }
-
-    /// Says whether the controllers hear from the node.
-    pub fn is_responding(&self) -> bool {
-        !self.has("NOT_RESPONDING")
-    }
-
-    /// Says whether the node takes no jobs because somebody said so.
-    pub fn is_closed(&self) -> bool {
-        ["DRAIN", "DOWN", "FAIL"].iter().any(|state| self.has(state))
-    }
 }
 
 /// What is in the way of deleting this node's record.
@@ -221,28 +241,10 @@ pub enum Occupancy {
     Empty,
     /// Jobs are on it, by the controllers' count or the machine's own.
     Jobs(Vec<u64>),
-    /// Nobody is on it, and reservations name it, which would go with it.
+    /// Jobs wait for this very node: without its record they would fail. As `squeue` names them.
+    Awaited(Vec<String>),
+    /// Reservations name it, and would go with it.
     Reserved(Vec<String>),
     /// It could not be found out.
     Unknown,
-}
-
-/// What this dispatch has tried and what did not show an effect. Nothing is tried twice in one dispatch.
-#[derive(Debug, Clone, Default)]
-pub struct Tried {
-    /// Why nothing could be installed.
-    pub install: Option<Obstacle>,
-    pub hold: bool,
-    /// A description that slurmd did not start with was taken back, so that a start may well succeed.
-    pub taken_back: bool,
-    pub start: bool,
-    pub restart: bool,
-    pub reload: bool,
-    pub mark: bool,
-    pub in_place: bool,
-    pub drain: bool,
-    pub mark_old: bool,
-    pub reopen: bool,
-    pub delete: bool,
-    pub restore: bool,
 }

@@ -2,67 +2,74 @@
 
 mod actions;
 mod apply;
-mod change;
+mod condition;
 #[cfg(test)]
 mod dispatch_tests;
-mod error;
+mod facts;
 mod names;
-mod observe;
+mod node;
 mod options;
 mod plan;
-mod status;
+mod step;
+#[cfg(test)]
+mod world;
 
-use crate::error::Error;
-use crate::observe::{Memory, Observed};
-use crate::plan::Step;
-use charm::{ActionFailure, ActionName, ActionResults, Charm, Context, Plan, Reconciler, Status, Tools};
+use crate::condition::Condition;
+use crate::facts::{Fact, Facts, Question};
+use crate::step::{Outcome, Step};
+use charm::runtime::{AttemptsOf, Charm, Dispatch, Planned};
+use charm::{ActionFailure, ActionName, ActionResults, Context, Status, Tools};
 use slurm_ops::Machine;
+use slurm_unit::{Error, Hands, View, retry, service};
 
-/// What one dispatch works with.
-pub struct Slurmd {
-    ctx: Context,
-    tools: Tools,
-    machine: Machine,
-    memory: Memory,
-}
-
-impl Slurmd {
-    /// Puts together what one dispatch works with, on the machine given.
-    pub fn on(machine: Machine, ctx: Context, tools: Tools) -> Self {
-        Self { ctx, tools, machine, memory: Memory::default() }
-    }
-}
-
-impl Reconciler for Slurmd {
-    type Observed = Observed;
-    type Step = Step;
-    type Error = Error;
-
-    fn observe(&mut self) -> Result<Observed, Error> {
-        observe::observe(&self.ctx, &self.tools, &self.machine, &mut self.memory)
-    }
-
-    fn plan(seen: &Observed) -> Plan<Step> {
-        plan::plan(seen)
-    }
-
-    fn apply(&mut self, step: &Step) -> Result<(), Error> {
-        apply::apply(&self.ctx, &self.tools, &self.machine, &mut self.memory, step)
-    }
-
-    fn status(seen: &Observed) -> Status {
-        status::status(seen)
-    }
-}
+/// The charm.
+pub struct Slurmd;
 
 impl Charm for Slurmd {
-    const TIMERS: &'static [&'static str] = &[names::EVENT_LOOK_AGAIN, names::EVENT_DAEMON_FAILED];
+    const EVENTS: &'static [&'static str] = &[retry::EVENT, service::FAILURE_EVENT];
+    const RETRY: &'static str = retry::EVENT;
 
-    fn new(ctx: Context, tools: Tools) -> Self {
-        Self::on(Machine::new().with_fetched_conf(names::FETCHED_CONF), ctx, tools)
+    type View = View;
+    type Hands = Hands;
+    type Facts = Facts;
+    type Step = Step;
+    type Outcome = Outcome;
+    type Condition = Condition;
+    type Error = Error;
+
+    fn begin(ctx: Context, tools: &Tools) -> (View, Hands) {
+        View::split(ctx, tools, &Machine::new().with_fetched_conf(names::FETCHED_CONF))
     }
 
-    fn act(&mut self, action: &ActionName) -> Result<ActionResults, ActionFailure> {
-        actions::act(self, action)
+    fn look(view: &View, question: Question, known: &Facts) -> Result<Fact, Error> {
+        facts::look(view, question, known)
+    }
+
+    fn plan(facts: &Facts, attempts: &AttemptsOf<Self>) -> Planned<Self> {
+        plan::plan(facts, attempts)
+    }
+
+    fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
+        apply::apply(hands, step)
+    }
+
+    fn learn(facts: &mut Facts, step: &Step, _: &Outcome) {
+        apply::learn(facts, step);
+    }
+
+    fn status(facts: &Facts, conditions: &[Condition]) -> Status {
+        condition::status(facts, conditions)
+    }
+
+    fn retry_timer_is_set(view: &View) -> bool {
+        retry::is_set(view)
+    }
+
+    fn set_retry_timer(hands: &Hands, set: bool) -> Result<(), Error> {
+        retry::set(hands, set)
+    }
+
+    fn act(dispatch: &Dispatch<'_, Self>, action: &ActionName) -> Result<ActionResults, ActionFailure> {
+        actions::act(dispatch, action)
     }
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    charm::run::<slurmd_charm::Slurmd>()
+    charm::runtime::run::<slurmd_charm::Slurmd>()
 }

@@ -2,6 +2,7 @@
 //! A test compares the first group with `charmcraft.yaml`.
 
 use slurm_ops::packages::Selection;
+use slurm_unit::Profile;
 
 /// The controllers of the cluster. One cluster per application.
 pub const ENDPOINT_SLURMCTLD: &str = "slurmctld";
@@ -12,7 +13,6 @@ pub const ENDPOINT_PEER: &str = "slurmd-peer";
 pub const OPTION_PARTITION_CONFIG: &str = "partition-config";
 pub const OPTION_DEFAULT_NODE_STATE: &str = "default-node-state";
 pub const OPTION_DEFAULT_NODE_REASON: &str = "default-node-reason";
-pub const OPTION_DRAIN_TIMEOUT: &str = "drain-timeout";
 pub const OPTION_SLURM_SOURCE: &str = "slurm-source";
 
 pub const ACTION_NODE_CONFIG: &str = "node-config";
@@ -22,26 +22,20 @@ pub const ACTION_DRAIN: &str = "drain";
 pub const ACTION_DESTROY_JOBS: &str = "destroy-jobs";
 pub const ACTION_SHOW_NODE: &str = "show-node";
 
-/// The event that this charm's own timer sends.
-pub const EVENT_LOOK_AGAIN: &str = "look-again";
-/// The event that systemd sends whenever slurmd fails. It is told apart from the timer: it must not start slurmd, which
-/// would fail, which would send it again.
-pub const EVENT_DAEMON_FAILED: &str = "daemon-failed";
-
-/// What is installed.
-pub const PACKAGES: Selection = Selection {
-    required: &["slurmd", "slurm-client"],
-    optional: &["slurm-wlm-basic-plugins"],
-    plugin: "auth_slurm.so",
-    services: &[SERVICE, "munge.service"],
-};
 /// The unit that the package brings.
 pub const SERVICE: &str = "slurmd.service";
-/// The name of our drop-in for that unit, without its suffix, and of our file for needrestart.
-pub const DROP_IN: &str = "10-charm";
-pub const NEEDRESTART: &str = "slurmd-charm";
-/// The unit that calls the charm whenever slurmd fails.
-pub const ALARM: &str = "slurmd-charm-failed.service";
+/// Who this charm is.
+pub const PROFILE: Profile = Profile {
+    daemon: "slurmd",
+    service: SERVICE,
+    packages: Selection {
+        required: &["slurmd", "slurm-client"],
+        optional: &["slurm-wlm-basic-plugins"],
+        plugin: "auth_slurm.so",
+        services: &[SERVICE, "munge.service"],
+    },
+    source_option: OPTION_SLURM_SOURCE,
+};
 /// Where slurmd listens.
 pub const PORT: u16 = 6818;
 
@@ -52,27 +46,12 @@ pub const SLURM_USER: &str = "slurm";
 pub const SLURM_CONF: &str = "/etc/slurm/slurm.conf";
 /// What slurmd fetched, as long as it runs.
 pub const FETCHED_CONF: &str = "/run/slurm/conf/slurm.conf";
-pub const OPTIONS_FILE: &str = "/etc/default/slurmd";
+pub const OPTIONS_FILE: &str = slurm_ops::slurmd::DEFAULTS_FILE;
 
-/// What this charm has to remember on the machine, beyond a refresh and a reboot.
-pub const STATE_DIRECTORY: &str = "/var/lib/slurmd-charm";
-/// What the operator wants of this node, as `node-config` was told.
-pub const NODE_CONFIG_FILE: &str = "/var/lib/slurmd-charm/node-config";
-/// The last of these that a node was registered with.
-pub const PROVEN_CONFIG_FILE: &str = "/var/lib/slurmd-charm/node-config.proven";
-/// The one that slurmd did not start with, and why.
-pub const REFUSED_CONFIG_FILE: &str = "/var/lib/slurmd-charm/node-config.refused";
-/// What slurmd found in this machine at its last start.
-pub const DETECTED_FILE: &str = "/var/lib/slurmd-charm/detected";
-/// What a node has to get back that is just being registered anew.
-pub const CHANGE_FILE: &str = "/var/lib/slurmd-charm/change";
-/// The weight that this charm set on the record ahead of a new registration, to tell it from an administrator's.
-pub const WEIGHT_FILE: &str = "/var/lib/slurmd-charm/weight";
-/// When slurmctld was last asked to save this node, in seconds since 1970. Gone with the next boot, which it need not outlive.
-pub const MARKED_FILE: &str = "/run/slurmd-charm-marked";
-
-/// The address of another machine under which this node was registered when slurmd was last made to register again for that. Gone with the next boot.
-pub const ADDRESS_FILE: &str = "/run/slurmd-charm-address";
+/// What this charm has to know about its node beyond a refresh and a reboot.
+pub const NODE_NOTE: &str = "/var/lib/slurmd-charm/node.json";
+/// What it has to know until the next boot.
+pub const BOOT_NOTE: &str = "/run/slurmd-charm/boot.json";
 
 /// What this charm says in Slurm when it closes a node. Nobody else's drain begins like this.
 pub const CHANGE_REASON: &str = "juju: node-config is being applied";
@@ -84,9 +63,6 @@ pub const SECRET_LABEL: &str = "slurm-auth-key";
 /// The content of that secret.
 pub const SECRET_KEY: &str = "key";
 pub const SECRET_KEY_ID: &str = "keyid";
-
-/// In the charm's directory, which lives as long as the unit: the version that Juju has been told.
-pub const REPORTED_VERSION: &str = ".workload-version";
 
 #[cfg(test)]
 mod tests {
@@ -114,13 +90,8 @@ mod tests {
         assert_eq!(declared(&["provides"]), names(&[ENDPOINT_SLURMCTLD]));
         assert_eq!(declared(&["requires"]), names(&[]));
         assert_eq!(declared(&["peers"]), names(&[ENDPOINT_PEER]));
-        let options = [
-            OPTION_PARTITION_CONFIG,
-            OPTION_DEFAULT_NODE_STATE,
-            OPTION_DEFAULT_NODE_REASON,
-            OPTION_DRAIN_TIMEOUT,
-            OPTION_SLURM_SOURCE,
-        ];
+        let options =
+            [OPTION_PARTITION_CONFIG, OPTION_DEFAULT_NODE_STATE, OPTION_DEFAULT_NODE_REASON, OPTION_SLURM_SOURCE];
         assert_eq!(declared(&["config", "options"]), names(&options));
         let actions = [
             ACTION_NODE_CONFIG,

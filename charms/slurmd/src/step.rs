@@ -1,110 +1,117 @@
 //! The changes that a plan may ask for: what, never how.
 
-use crate::change::Change;
 use crate::names;
-use crate::observe::{Launch, Refused};
+use crate::node::lifecycle::{BootNote, NodeNote};
+use crate::node::reregistration::Reregistration;
 use charm::{Databag, RelationId};
-use slurm_conf::Node;
-use slurm_ops::source::Source;
+use slurm_ops::keys::KeySet;
+use slurm_ops::packages::Obstacle;
+use slurm_ops::slurmd::SlurmdOptions;
+use slurm_unit::install::InstallStep;
+use slurm_unit::service::ServiceStep;
 use std::fmt;
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    InstallPackages(Source),
-    /// Upgrades of the machine leave Slurm alone.
-    HoldPackages,
-    /// So does needrestart.
-    LeaveAlone,
-    ReportVersion(String),
+    Install(InstallStep),
+    Service(ServiceStep),
     PublishPartition(RelationId, Databag),
-    WriteAlarm(String),
-    WriteDropIn(&'static str),
-    /// Writes the key that was read from the secret.
-    WriteAuthKey,
-    WriteOptions(Launch),
-    /// Goes back to what the operator asked for before, because slurmd does not start with what was asked for last.
-    TakeBackWish {
-        refused: Refused,
-        proven: Node,
+    WriteKey {
+        keys: KeySet,
+        owner: &'static str,
     },
-    /// Notes that a node was registered with what the operator asked for.
-    RememberWish(Node),
-    /// Notes under which address of another machine this node was registered.
-    NoteAddress(String),
+    WriteOptions(SlurmdOptions),
+    WriteNote(Box<NodeNote>, NoteReason),
+    /// Removes what earlier versions of this charm noted.
+    RemoveOldNotes,
+    NoteForBoot(BootNote),
     StartDaemon,
     /// Jobs go on: only the daemon itself is replaced.
     RestartDaemon,
-    /// Makes slurmd register again.
+    /// Makes slurmd read its key and its configuration, and register again.
     ReloadDaemon,
-    /// Makes slurmctld save this node, which it else would do only after minutes.
-    MarkJoined,
-    RememberDetection {
-        invocation: String,
-        known: Node,
-        found: Node,
-    },
+    /// Makes slurmctld save this node, which it else would do only after minutes, and notes when.
+    MarkJoined(BootNote),
     SetFeatures(Vec<String>),
-    /// Gives the record a weight ahead of a new registration, and notes that this charm did.
     SetWeight(u64),
-    /// Takes that weight back, because it is not wanted any more.
-    ResetWeight(u64),
-    ForgetWeight,
-    /// Notes what the node has to get back when it is registered anew.
-    BeginChange(Change),
     /// Keeps jobs away, unless somebody does already, and marks the record as the old one.
     CloseNode {
         drain: bool,
     },
     DeleteNode,
-    RestoreNode(Change),
+    /// Gives a new record what the old one had. `features` are those of the new one and of the old one.
+    RestoreNode {
+        change: Box<Reregistration>,
+        features: Vec<String>,
+        boot: BootNote,
+    },
     /// Gives the record its comment back, and takes our own drain away if there is one.
     ReopenNode {
         resume: bool,
         comment: String,
     },
-    ForgetChange,
     OpenPort,
-    StartWaking,
-    StopWaking,
+}
+
+/// Why the note about the node is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoteReason {
+    /// It was kept in another form before.
+    TakeOver,
+    /// slurmd does not start with what the operator asked for last.
+    TakeBack,
+    BeginChange,
+    EndChange,
+    /// A weight is about to be set ahead of a new registration. A weight that is not noted would pass for an administrator's.
+    SetWeight,
+    ForgetWeight,
+    /// What the machine has, that the node is a member, and which request works.
+    Settle,
+}
+
+/// What a step found out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    /// What stood in the way of an installation.
+    InTheWay(Obstacle),
 }
 
 impl fmt::Display for Step {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InstallPackages(_) => write!(formatter, "install slurmd"),
-            Self::HoldPackages => write!(formatter, "hold the packages of Slurm"),
-            Self::LeaveAlone => write!(formatter, "keep needrestart from {}", names::SERVICE),
-            Self::ReportVersion(version) => write!(formatter, "report version {version}"),
+            Self::Install(step) => formatter.write_str(&step.name(&names::PROFILE)),
+            Self::Service(step) => formatter.write_str(&step.name(&names::PROFILE)),
             Self::PublishPartition(relation, _) => write!(formatter, "publish partition to {relation}"),
-            Self::WriteAlarm(_) => write!(formatter, "write {}", names::ALARM),
-            Self::WriteDropIn(_) => write!(formatter, "write the drop-in of {}", names::SERVICE),
-            Self::WriteAuthKey => write!(formatter, "write the authentication key"),
+            Self::WriteKey { .. } => write!(formatter, "write the authentication key"),
             Self::WriteOptions(_) => write!(formatter, "write {}", names::OPTIONS_FILE),
-            Self::TakeBackWish { refused, .. } => {
-                write!(formatter, "take back `{}`, which slurmd refuses", refused.wish)
-            }
-            Self::RememberWish(_) => write!(formatter, "remember what the operator asked for"),
-            Self::NoteAddress(address) => write!(formatter, "note that {address} is no address of this machine"),
+            Self::WriteNote(note, reason) => match reason {
+                NoteReason::TakeOver => write!(formatter, "take over the notes of an earlier version"),
+                NoteReason::TakeBack => {
+                    let rejected = note.rejected.as_ref().map(|rejected| rejected.requested.render());
+                    write!(formatter, "take back `{}`, which slurmd refuses", rejected.unwrap_or_default())
+                }
+                NoteReason::BeginChange => write!(formatter, "note what the node has to get back"),
+                NoteReason::EndChange => write!(formatter, "end the new registration"),
+                NoteReason::SetWeight => write!(formatter, "note the weight to be set"),
+                NoteReason::ForgetWeight => write!(formatter, "leave the node's weight as it is"),
+                NoteReason::Settle => write!(formatter, "note how the node is"),
+            },
+            Self::RemoveOldNotes => write!(formatter, "remove the notes of an earlier version"),
+            Self::NoteForBoot(_) => write!(formatter, "note why slurmd is reloaded"),
             Self::StartDaemon => write!(formatter, "start slurmd"),
             Self::RestartDaemon => write!(formatter, "restart slurmd"),
             Self::ReloadDaemon => write!(formatter, "reload slurmd"),
-            Self::MarkJoined => write!(formatter, "mark the node as joined"),
-            Self::RememberDetection { .. } => write!(formatter, "remember what this machine has"),
+            Self::MarkJoined(_) => write!(formatter, "mark the node as joined"),
             Self::SetFeatures(features) => write!(formatter, "set the node's features to {}", features.join(",")),
             Self::SetWeight(weight) => write!(formatter, "set the node's weight to {weight}"),
-            Self::ResetWeight(weight) => write!(formatter, "set the node's weight back to {weight}"),
-            Self::ForgetWeight => write!(formatter, "leave the node's weight as it is"),
-            Self::BeginChange(_) => write!(formatter, "note what the node has to get back"),
             Self::CloseNode { drain: true } => write!(formatter, "drain the node for a new registration"),
             Self::CloseNode { drain: false } => write!(formatter, "mark the node for a new registration"),
             Self::DeleteNode => write!(formatter, "delete the node's record"),
-            Self::RestoreNode(_) => write!(formatter, "give the node back what it had"),
+            Self::RestoreNode { .. } => write!(formatter, "give the node back what it had"),
             Self::ReopenNode { .. } => write!(formatter, "open the node again"),
-            Self::ForgetChange => write!(formatter, "end the new registration"),
             Self::OpenPort => write!(formatter, "open port {}", names::PORT),
-            Self::StartWaking => write!(formatter, "look again soon"),
-            Self::StopWaking => write!(formatter, "look again no more"),
         }
     }
 }

@@ -1,17 +1,42 @@
-//! Situations of a compute unit for tests, as adjectives, and what a step does to one.
+//! The world of a compute unit in memory, for tests of plans: situations as adjectives, and what a step does to them.
+//!
+//! A dispatch asks this world exactly what the plan asks, and goes by `learn` in between, as the runtime does. So a fact that
+//! is kept though a step has changed it shows here.
 
-use super::{Step, plan};
-use crate::change::{Change, features, weight};
+use crate::apply;
+use crate::condition::{self, Condition};
+use crate::facts::{
+    Boot, Controller, Daemon, Fact, Facts, Identity, KeyFile, KeySecret, Notes, Occupancy, Question, RemoteData,
+    StartFile,
+};
 use crate::names;
-use crate::observe::{Controller, Daemon, Key, Machine, Observed, Occupancy, Offer, Record, Registration, Tried};
+use crate::node::description::{features, weight};
+use crate::node::lifecycle::{BootNote, NodeNote};
+use crate::node::reregistration::Reregistration;
 use crate::options::{Given, Options};
-use charm::Databag;
+use crate::plan::{Planning, plan};
+use crate::step::{Outcome, Step};
+use charm::runtime::{Attempts, Condition as _, Facts as _};
+use charm::{Databag, Status};
 use slurm_conf::Node;
 use slurm_interface::{ControllerData, SecretUri};
+use slurm_ops::journal::Cause;
+use slurm_ops::keys::{AuthKey, KeySet};
+use slurm_ops::packages::Obstacle;
+use slurm_ops::scontrol::{Candidate, NodeLookup, NodeRecord};
+use slurm_ops::slurmd::SlurmdOptions;
+use slurm_unit::Trigger;
+use slurm_unit::install::{InstallStep, Installation};
+use slurm_unit::service::{Running, ServiceFiles, ServiceStep};
+use std::time::Duration;
 
-pub(crate) const ROUNDS: usize = charm::reconcile::MAX_ROUNDS;
+/// More rounds than any story needs.
+const ROUNDS: usize = 64;
+/// When the first slurmd was started, and how long after it the next is.
+const FIRST_START: u64 = 1_794_830_922;
+const BETWEEN_STARTS: u64 = 100;
 
-fn data(hosts: &[&str]) -> ControllerData {
+pub(crate) fn data(hosts: &[&str]) -> ControllerData {
     ControllerData {
         auth_secret: SecretUri::new("secret:d3k2v5nmp25c762q3bvg").unwrap(),
         controllers: hosts.iter().map(|host| format!("{host}:6817").parse().unwrap()).collect(),
@@ -19,59 +44,123 @@ fn data(hosts: &[&str]) -> ControllerData {
     }
 }
 
-fn detected() -> Node {
-    let line = "NodeName=juju-1 CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=24103\n";
-    Node::from_detected(line).unwrap()
+pub(crate) fn keys(letter: &str) -> KeySet {
+    KeySet::of(AuthKey::new("k1", &letter.repeat(128)).unwrap())
 }
 
-impl Observed {
+pub(crate) fn detected(memory: u64) -> Node {
+    let line = "NodeName=juju-1 CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1";
+    Node::from_detected(&format!("{line} RealMemory={memory}\n")).unwrap()
+}
+
+/// A node as it is right after its first registration.
+pub(crate) fn idle() -> NodeRecord {
+    let json = r#"{"name": "compute-0", "state": ["IDLE", "DYNAMIC_NORM"], "reason": "", "hostname": "h",
+        "partitions": ["compute"], "features": ["compute"], "real_memory": 1, "cpus": 1}"#;
+    serde_json::from_str(json).unwrap()
+}
+
+/// Sets a state or flag of a record.
+pub(crate) fn set_aside(record: &mut NodeRecord, state: &str, reason: &str) {
+    match state {
+        "DOWN" => record.state[0] = "DOWN".to_owned(),
+        flag if !record.has(flag) => record.state.push(flag.to_owned()),
+        _ => {}
+    }
+    record.reason = reason.to_owned();
+}
+
+pub(crate) fn unreachable() -> NodeLookup {
+    NodeLookup::Unreachable { why: "connect failure".to_owned() }
+}
+
+/// What is.
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub(crate) identity: Identity,
+    pub(crate) options: Options,
+    pub(crate) controller: Option<Controller>,
+    pub(crate) leaving: bool,
+    pub(crate) relation_expected: bool,
+    pub(crate) leader: bool,
+    pub(crate) published: Databag,
+    pub(crate) secret: KeySecret,
+    pub(crate) port_open: bool,
+    pub(crate) timer: bool,
+    pub(crate) installation: Installation,
+    pub(crate) files: ServiceFiles,
+    pub(crate) daemon: Daemon,
+    pub(crate) start_file: StartFile,
+    pub(crate) key: KeyFile,
+    pub(crate) note: Notes,
+    pub(crate) boot: Boot,
+    pub(crate) detected: Option<Node>,
+    pub(crate) node: NodeLookup,
+    pub(crate) moved_from: Option<String>,
+    pub(crate) stale_processes: bool,
+    pub(crate) occupancy: Occupancy,
+    pub(crate) verdict: Candidate,
+    pub(crate) partition_state: Option<String>,
+    pub(crate) cause: Option<Cause>,
+    pub(crate) complaint: Option<String>,
+    pub(crate) skew: Option<i64>,
+    /// Why an installation does not work, and a hold, if they do not.
+    pub(crate) apt: Option<Obstacle>,
+    /// Steps that have no effect.
+    pub(crate) vain: Vec<Step>,
+}
+
+/// What came of a dispatch.
+pub(crate) struct Done {
+    pub(crate) steps: Vec<String>,
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) status: Status,
+    pub(crate) asked: Vec<Question>,
+}
+
+impl World {
     /// A unit with nothing done yet, which leads its application.
     pub(crate) fn fresh() -> Self {
+        let unit: charm::UnitName = "compute/0".parse().unwrap();
         Self {
-            unit: "compute/0".parse().unwrap(),
-            node_name: "compute-0".parse().unwrap(),
-            leaving: false,
-            alarmed: false,
-            woken: false,
-            leader: true,
+            identity: Identity { node: crate::facts::node_name(&unit), unit, trigger: Trigger::Juju, departs: false },
             options: Options::read("compute", &Given::default()),
             controller: None,
-            key: Key::NotOffered,
+            leaving: false,
+            relation_expected: false,
+            leader: true,
+            published: Databag::new(),
+            secret: KeySecret::Malformed,
             port_open: false,
-            waking: false,
-            machine: Machine {
-                version: None,
-                unfit: None,
-                reported_version: None,
-                held: false,
-                left_alone: false,
-                drop_in: None,
-                alarm: None,
+            timer: false,
+            installation: Installation::default(),
+            files: ServiceFiles::default(),
+            daemon: Daemon {
+                running: Running::Stopped,
+                with: None,
+                result: "success".to_owned(),
                 kill_mode: "process".to_owned(),
-                key_on_disk: false,
-                key_is_news: false,
-                stuck: false,
-                moved_from: None,
-                detected: Some(detected()),
-                remembered: None,
-                detection_saved: false,
-                wish: Ok(Node::new()),
-                proven: Node::new(),
-                refused: None,
-                written: None,
-                occupant: None,
-                daemon: Daemon::Stopped,
                 invocation: String::new(),
-                registration: Registration::Unreachable,
-                change: None,
-                marked_recently: false,
-                set_weight: None,
-                occupancy: Some(Occupancy::Empty),
-                skew: None,
-                cause: None,
-                complaint: None,
+                started: None,
+                main_pid: None,
+                needs_reload_of_units: false,
             },
-            tried: Tried::default(),
+            start_file: StartFile::default(),
+            key: KeyFile::default(),
+            note: Notes { node: Ok(NodeNote::default()), old: false },
+            boot: Boot::default(),
+            detected: Some(detected(24_103)),
+            node: unreachable(),
+            moved_from: None,
+            stale_processes: false,
+            occupancy: Occupancy::Empty,
+            verdict: Candidate::Readable,
+            partition_state: Some("UP".to_owned()),
+            cause: None,
+            complaint: None,
+            skew: None,
+            apt: None,
+            vain: Vec::new(),
         }
     }
 
@@ -79,8 +168,8 @@ impl Observed {
         self.controller = Some(Controller {
             relation: "slurmctld:3".parse().unwrap(),
             app: "slurmctld".parse().unwrap(),
-            offer: Offer::Nothing,
-            published: Databag::new(),
+            stale: false,
+            data: RemoteData::Nothing,
         });
         self
     }
@@ -88,25 +177,24 @@ impl Observed {
     /// The controllers have published themselves, and the key can be read.
     pub(crate) fn offered(mut self) -> Self {
         self = self.related();
-        self.controller.as_mut().unwrap().offer = Offer::Data(data(&["c1"]));
-        self.key = Key::Offered { same_as_on_disk: false };
-        self
+        self.secret = KeySecret::Offered(keys("A"));
+        self.with_controllers(&["c1"])
     }
 
     /// A node that is part of its cluster and at rest, seen by a later hook.
     pub(crate) fn joined() -> Self {
-        let once = Self::fresh().offered().settled();
-        assert!(once.waking, "a node that has just joined is looked at once more");
-        let again = once.in_the_timers_call().settled();
-        assert!(!again.waking);
-        again.in_the_next_hook()
+        let mut world = Self::fresh().offered();
+        world.dispatch();
+        assert!(world.timer, "a node that has just joined is looked at once more");
+        let mut world = world.later().called_by(Trigger::Retry);
+        assert_eq!(world.dispatch().steps, [""; 0]);
+        assert!(!world.timer);
+        world.called_by(Trigger::Juju)
     }
 
     pub(crate) fn not_leading(mut self) -> Self {
         self.leader = false;
-        if let Some(controller) = &mut self.controller {
-            controller.published.clear();
-        }
+        self.published.clear();
         self
     }
 
@@ -119,226 +207,319 @@ impl Observed {
         self
     }
 
-    pub(crate) fn with_wish(mut self, text: &str) -> Self {
-        self.machine.wish = Ok(Node::from_config(text).unwrap());
+    pub(crate) fn with_request(mut self, text: &str) -> Self {
+        self.note_mut().requested = Node::from_config(text).unwrap();
         self
     }
 
     pub(crate) fn with_jobs(mut self, jobs: &[u64]) -> Self {
-        self.machine.occupancy = Some(if jobs.is_empty() { Occupancy::Empty } else { Occupancy::Jobs(jobs.to_vec()) });
+        self.occupancy = if jobs.is_empty() { Occupancy::Empty } else { Occupancy::Jobs(jobs.to_vec()) };
         self
-    }
-
-    /// What the controllers have about this node.
-    #[track_caller]
-    pub(crate) fn record(&self) -> &Record {
-        match &self.machine.registration {
-            Registration::Present(record) => record,
-            other => panic!("not registered: {other:?}"),
-        }
-    }
-
-    #[track_caller]
-    pub(crate) fn record_mut(&mut self) -> &mut Record {
-        match &mut self.machine.registration {
-            Registration::Present(record) => record,
-            other => panic!("not registered: {other:?}"),
-        }
     }
 
     pub(crate) fn with_controllers(mut self, hosts: &[&str]) -> Self {
-        self.controller.as_mut().unwrap().offer = Offer::Data(data(hosts));
+        self.controller.as_mut().unwrap().data = RemoteData::Data(data(hosts));
         self
     }
 
-    pub(crate) fn with_registration(mut self, registration: Registration) -> Self {
-        self.machine.registration = registration;
+    pub(crate) fn with_node(mut self, node: NodeLookup) -> Self {
+        self.node = node;
         self
     }
 
-    pub(crate) fn with_key(mut self, key: Key) -> Self {
-        self.key = key;
+    pub(crate) fn with_secret(mut self, secret: KeySecret) -> Self {
+        self.secret = secret;
         self
     }
 
-    /// Applies plans until none is left.
+    /// slurmd has failed, and said this.
+    pub(crate) fn failing(mut self, complaint: Option<&str>) -> Self {
+        self.daemon.running = Running::Failing;
+        self.daemon.result = "exit-code".to_owned();
+        self.complaint = complaint.map(str::to_owned);
+        self.node = unreachable();
+        self
+    }
+
+    pub(crate) fn called_by(mut self, trigger: Trigger) -> Self {
+        self.identity.trigger = trigger;
+        self
+    }
+
+    /// Time has passed.
+    pub(crate) fn later(mut self) -> Self {
+        self.boot.marked_recently = false;
+        self
+    }
+
+    pub(crate) fn conf(&self) -> String {
+        self.start_file.options.as_ref().unwrap().conf.render()
+    }
+
+    pub(crate) fn conf_mut(&mut self) -> &mut Node {
+        &mut self.start_file.options.as_mut().unwrap().conf
+    }
+
     #[track_caller]
-    pub(crate) fn settled(mut self) -> Self {
-        for _ in 0..ROUNDS {
-            let steps = plan(&self).steps;
-            for step in &steps {
-                self.apply_in_memory(step);
+    pub(crate) fn record(&self) -> &NodeRecord {
+        match &self.node {
+            NodeLookup::Present(record) => record,
+            other => panic!("not registered: {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn record_mut(&mut self) -> &mut NodeRecord {
+        match &mut self.node {
+            NodeLookup::Present(record) => record,
+            other => panic!("not registered: {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn note(&self) -> &NodeNote {
+        self.note.node.as_ref().unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn note_mut(&mut self) -> &mut NodeNote {
+        self.note.node.as_mut().unwrap()
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.daemon.running == Running::Up
+    }
+
+    fn answer(&self, question: Question) -> Fact {
+        match question {
+            Question::Identity => Fact::Identity(self.identity.clone()),
+            Question::Options => Fact::Options(self.options.clone()),
+            Question::Controller => Fact::Controller(self.controller.clone()),
+            Question::Leaving => Fact::Leaving(self.leaving),
+            Question::RelationExpected => Fact::RelationExpected(self.relation_expected),
+            Question::Published => Fact::Published(self.leader.then(|| self.published.clone())),
+            Question::Leader => Fact::Leader(self.leader),
+            Question::KeySecret => Fact::KeySecret(self.secret.clone()),
+            Question::PortOpen => Fact::PortOpen(self.port_open),
+            Question::RetryTimer => Fact::RetryTimer(self.timer),
+            Question::Installation => Fact::Installation(self.installation.clone()),
+            Question::ServiceFiles => Fact::ServiceFiles(self.files.clone()),
+            Question::Daemon => Fact::Daemon(self.daemon.clone()),
+            Question::StartFile => Fact::StartFile(self.start_file.clone()),
+            Question::KeyFile => Fact::KeyFile(self.key.clone()),
+            Question::Note => Fact::Note(self.note.clone()),
+            Question::Boot => Fact::Boot(self.boot.clone()),
+            Question::Detected => Fact::Detected(self.detected.clone()),
+            Question::Node => {
+                assert!(self.is_up(), "without slurmd no command of Slurm works");
+                Fact::Node(self.node.clone())
             }
-            if steps.is_empty() {
-                return self;
+            Question::MovedFrom => Fact::MovedFrom(self.moved_from.clone()),
+            Question::StaleProcesses => Fact::StaleProcesses(self.stale_processes),
+            Question::Occupancy => Fact::Occupancy(self.occupancy.clone()),
+            Question::Verdict => Fact::Verdict(self.verdict.clone()),
+            Question::PartitionState => Fact::PartitionState(self.partition_state.clone()),
+            Question::Cause => Fact::Cause(self.cause),
+            Question::Complaint => Fact::Complaint(self.complaint.clone()),
+            Question::Skew => Fact::Skew(self.skew),
+        }
+    }
+
+    /// Answers every question that `find` asks.
+    pub(crate) fn find_out<T>(&self, find: impl Fn(&Facts) -> Planning<T>) -> T {
+        let mut facts = Facts::default();
+        loop {
+            match find(&facts) {
+                Ok(found) => return found,
+                Err(ask) => ask.into_questions().into_iter().for_each(|question| facts.learn(self.answer(question))),
             }
         }
-        panic!("the plan does not converge: {:?}", plan(&self).steps);
     }
 
-    /// Forgets what only one dispatch remembers.
-    pub(crate) fn in_the_next_hook(mut self) -> Self {
-        self.tried = Tried::default();
-        self.machine.marked_recently = false;
-        self.woken = false;
+    /// Runs one dispatch to its end.
+    #[track_caller]
+    pub(crate) fn dispatch(&mut self) -> Done {
+        self.dispatch_until(usize::MAX)
+    }
+
+    /// Runs one dispatch that is killed before it takes more steps than these.
+    #[track_caller]
+    pub(crate) fn dispatch_until(&mut self, limit: usize) -> Done {
+        let (mut facts, mut attempts) = (Facts::default(), Attempts::default());
+        let (mut steps, mut asked) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            match plan(&facts, &attempts) {
+                Err(ask) => {
+                    for question in ask.into_questions() {
+                        assert!(!facts.knows(question), "{question:?} is known");
+                        asked.push(question);
+                        facts.learn(self.answer(question));
+                    }
+                }
+                Ok(plan) if plan.steps.is_empty() => {
+                    let wanted = plan.conditions.iter().any(Condition::needs_retry);
+                    if wanted || self.identity.trigger == Trigger::Retry {
+                        self.timer = wanted;
+                    }
+                    let status = condition::status(&facts, &plan.conditions);
+                    return Done { steps, conditions: plan.conditions, status, asked };
+                }
+                Ok(plan) => {
+                    for step in plan.steps {
+                        if steps.len() == limit {
+                            let status = Status::waiting("killed");
+                            return Done { steps, conditions: Vec::new(), status, asked };
+                        }
+                        steps.push(step.to_string());
+                        let outcome = self.apply(&step);
+                        apply::learn(&mut facts, &step);
+                        attempts.note(step, outcome);
+                    }
+                }
+            }
+        }
+        panic!("the plan does not converge: {steps:#?}");
+    }
+
+    /// Runs one dispatch that is killed right after a step.
+    #[track_caller]
+    pub(crate) fn dispatch_to(&mut self, last: &str) {
+        let steps = self.steps();
+        let at = steps.iter().position(|step| step == last).unwrap_or_else(|| panic!("no `{last}` in {steps:#?}"));
+        self.dispatch_until(at + 1);
+    }
+
+    /// slurmd was started by somebody, and finds this in the machine.
+    pub(crate) fn finds(mut self, detected: Node) -> Self {
+        self.daemon.invocation.push('x');
+        self.detected = Some(detected);
         self
     }
 
-    /// Time has passed, and the timer calls.
-    pub(crate) fn in_the_timers_call(self) -> Self {
-        Self { woken: true, ..self.in_the_next_hook() }
+    /// Returns the steps of one dispatch, and changes nothing.
+    #[track_caller]
+    pub(crate) fn steps(&self) -> Vec<String> {
+        self.clone().dispatch().steps
+    }
+
+    /// Returns the first step of one dispatch.
+    #[track_caller]
+    pub(crate) fn first_step(&self) -> String {
+        self.steps().first().cloned().unwrap_or_default()
+    }
+
+    /// Returns the text that the unit shows, with Juju's word in front.
+    #[track_caller]
+    pub(crate) fn shown(&self) -> String {
+        let status = self.clone().dispatch().status;
+        format!("{}: {}", status.word(), status.message())
     }
 
     /// What a step does to the world, as far as a plan can see it.
-    pub(crate) fn apply_in_memory(&mut self, step: &Step) {
-        let machine = &mut self.machine;
-        let tried = &mut self.tried;
+    fn apply(&mut self, step: &Step) -> Outcome {
+        if self.vain.contains(step) {
+            return Outcome::Done;
+        }
         match step {
-            Step::InstallPackages(_) => {
-                machine.version = Some("24.11.5".parse().unwrap());
-                machine.unfit = None;
+            Step::Install(step) => return self.install(step),
+            Step::Service(ServiceStep::WriteDropIn(text)) => self.files.drop_in = Some(text.clone()),
+            Step::Service(ServiceStep::WriteFailureService(text)) => self.files.failure_service = Some(text.clone()),
+            Step::Service(ServiceStep::ReloadUnits) => self.daemon.needs_reload_of_units = false,
+            Step::PublishPartition(_, bag) => self.published.extend(bag.clone()),
+            Step::WriteKey { keys, .. } => {
+                let modified = Duration::from_secs(self.daemon.started.unwrap_or(FIRST_START));
+                self.key = KeyFile { keys: Some(keys.clone()), private: true, modified: Some(modified), shared: false };
             }
-            Step::HoldPackages => {
-                tried.hold = true;
-                machine.held = true;
+            Step::WriteOptions(options) => {
+                self.start_file = StartFile { options: Some(options.clone()), neighbour: None };
             }
-            Step::LeaveAlone => machine.left_alone = true,
-            Step::ReportVersion(version) => machine.reported_version = Some(version.clone()),
-            Step::PublishPartition(_, bag) => self.controller.as_mut().unwrap().published.extend(bag.clone()),
-            Step::WriteAlarm(text) => machine.alarm = Some(text.clone()),
-            Step::WriteDropIn(text) => machine.drop_in = Some((*text).to_owned()),
-            Step::WriteAuthKey => {
-                machine.key_on_disk = true;
-                self.key = Key::Offered { same_as_on_disk: true };
-            }
-            Step::WriteOptions(launch) => machine.written = Some(launch.clone()),
-            Step::TakeBackWish { refused, proven } => {
-                tried.taken_back = true;
-                tried.start = false;
-                machine.refused = Some(refused.clone());
-                machine.wish = Ok(proven.clone());
-            }
-            Step::RememberWish(wish) => machine.proven = wish.clone(),
-            Step::StartDaemon | Step::RestartDaemon => {
-                tried.start |= *step == Step::StartDaemon;
-                tried.restart |= *step == Step::RestartDaemon;
-                self.start();
-            }
-            Step::ReloadDaemon => {
-                tried.reload = true;
-                self.register();
-            }
-            Step::RememberDetection { known, .. } => {
-                machine.remembered = Some(known.clone());
-                machine.detection_saved = true;
-            }
-            Step::MarkJoined => {
-                machine.marked_recently = true;
-                tried.mark = true;
+            Step::WriteNote(note, _) => self.note.node = Ok((**note).clone()),
+            Step::RemoveOldNotes => self.note.old = false,
+            Step::NoteForBoot(note) => self.boot.note = note.clone(),
+            Step::StartDaemon | Step::RestartDaemon => self.start(),
+            Step::ReloadDaemon => self.register(),
+            Step::MarkJoined(_) => {
+                self.mark();
                 self.record_mut().comment = "joined".to_owned();
             }
-            Step::SetFeatures(features) => {
-                tried.in_place = true;
-                self.record_mut().features = features.clone();
-            }
-            Step::SetWeight(weight) => {
-                tried.in_place = true;
-                machine.set_weight = Some(*weight);
-                self.record_mut().weight = *weight;
-            }
-            Step::ResetWeight(weight) => {
-                tried.in_place = true;
-                self.record_mut().weight = *weight;
-            }
-            Step::NoteAddress(_) => machine.moved_from = None,
-            Step::ForgetWeight => machine.set_weight = None,
-            Step::BeginChange(change) => machine.change = Some(change.clone()),
-            Step::ForgetChange => machine.change = None,
+            Step::SetFeatures(features) => self.record_mut().features = features.clone(),
+            Step::SetWeight(weight) => self.record_mut().weight = *weight,
             Step::CloseNode { drain } => {
-                tried.drain |= drain;
-                tried.mark_old = true;
                 let record = self.record_mut();
                 record.comment = names::CHANGE_COMMENT.to_owned();
                 if *drain {
-                    record.set_aside("DRAIN", names::CHANGE_REASON);
+                    set_aside(record, "DRAIN", names::CHANGE_REASON);
                 }
             }
-            Step::DeleteNode => {
-                tried.delete = true;
-                machine.registration = Registration::Absent;
-            }
-            Step::RestoreNode(change) => {
-                machine.marked_recently = true;
-                tried.restore = true;
-                self.record_mut().restore(change);
+            Step::DeleteNode => self.node = NodeLookup::Absent,
+            Step::RestoreNode { change, features, .. } => {
+                self.mark();
+                restore(self.record_mut(), change, features);
             }
             Step::ReopenNode { resume, comment } => {
-                tried.reopen = true;
                 let record = self.record_mut();
                 record.comment = comment.clone();
-                record.states.retain(|state| !*resume || state != "DRAIN");
+                record.state.retain(|state| !*resume || state != "DRAIN");
             }
             Step::OpenPort => self.port_open = true,
-            Step::StartWaking => self.waking = true,
-            Step::StopWaking => self.waking = false,
         }
+        Outcome::Done
     }
 
-    /// slurmd starts with what is written, whoever asked for it, and has to be looked at again.
+    fn install(&mut self, step: &InstallStep) -> Outcome {
+        match (step, &self.apt) {
+            (InstallStep::Install(_) | InstallStep::Hold, Some(obstacle)) => {
+                return Outcome::InTheWay(obstacle.clone());
+            }
+            (InstallStep::Install(_), None) => {
+                self.installation.version = Some("24.11.5".parse().unwrap());
+                self.installation.unfit = None;
+            }
+            (InstallStep::Hold, None) => self.installation.held = true,
+            (InstallStep::ExemptFromNeedrestart, _) => self.installation.exempt = true,
+            (InstallStep::ReportVersion(version), _) => self.installation.reported = Some(version.clone()),
+        }
+        Outcome::Done
+    }
+
+    fn mark(&mut self) {
+        self.boot = Boot { note: BootNote { marked: Some(1), ..self.boot.note.clone() }, marked_recently: true };
+    }
+
+    /// slurmd starts with what is on the disk, whoever asked for it, and has to be looked at again.
     pub(crate) fn start(&mut self) {
-        self.machine.daemon = Daemon::Running { with: self.machine.written.clone() };
-        self.machine.detection_saved = false;
-        self.machine.key_is_news = false;
-        if self.machine.registration == Registration::Unreachable {
-            self.machine.registration = Registration::Absent;
+        let started = self.daemon.started.map_or(FIRST_START, |before| before + BETWEEN_STARTS);
+        self.daemon.running = Running::Up;
+        self.daemon.with = self.start_file.options.clone();
+        self.daemon.started = Some(started);
+        self.daemon.invocation = format!("{started:032x}");
+        if matches!(self.node, NodeLookup::Unreachable { .. }) {
+            self.node = NodeLookup::Absent;
         }
         self.register();
     }
 
     /// Slurm takes what a node says about itself if it does not know the node, and else ignores it.
     fn register(&mut self) {
-        let Daemon::Running { with: Some(with) } = &self.machine.daemon else { return };
-        if self.machine.registration != Registration::Absent {
-            return;
+        let (Some(SlurmdOptions { conf, .. }), NodeLookup::Absent) = (&self.daemon.with, &self.node) else { return };
+        let cpus = conf.get("CPUs").and_then(|cpus| cpus.parse().ok()).unwrap_or_default();
+        let gres = conf.get("Gres").unwrap_or_default().to_owned();
+        let mut record = NodeRecord { features: features(conf), weight: weight(conf), cpus, gres, ..idle() };
+        if let Some(state) = conf.get("State") {
+            set_aside(&mut record, state, conf.get("Reason").unwrap_or_default());
         }
-        let cpus = with.conf.get("CPUs").and_then(|cpus| cpus.parse().ok()).unwrap_or_default();
-        let gres = with.conf.get("Gres").unwrap_or_default().to_owned();
-        let mut record = Record { features: features(&with.conf), weight: weight(&with.conf), cpus, gres, ..idle() };
-        if let Some(state) = with.conf.get("State") {
-            record.set_aside(state, with.conf.get("Reason").unwrap_or_default());
-        }
-        self.machine.registration = Registration::Present(record);
+        self.node = NodeLookup::Present(record);
     }
 }
 
-impl Record {
-    pub(crate) fn set_aside(&mut self, state: &str, reason: &str) {
-        match state {
-            "DOWN" => self.states[0] = "DOWN".to_owned(),
-            flag if !self.has(flag) => self.states.push(flag.to_owned()),
-            _ => {}
-        }
-        self.reason = reason.to_owned();
+fn restore(record: &mut NodeRecord, change: &Reregistration, features: &[String]) {
+    if let Some(closed) = &change.closed {
+        closed.states.iter().for_each(|state| set_aside(record, state, &closed.reason));
     }
-
-    fn restore(&mut self, change: &Change) {
-        if let Some(closed) = &change.closed {
-            closed.states.iter().for_each(|state| self.set_aside(state, &closed.reason));
-        }
-        self.weight = change.weight.unwrap_or(self.weight);
-        self.features.extend(change.features.clone());
-        self.notes = change.notes.clone();
-        self.comment = change.comment().to_owned();
+    record.weight = change.weight.unwrap_or(record.weight);
+    if !change.features.is_empty() {
+        record.features = features.to_vec();
     }
-}
-
-/// A node as it is right after its first registration.
-pub(crate) fn idle() -> Record {
-    Record {
-        states: vec!["IDLE".to_owned(), "DYNAMIC_NORM".to_owned()],
-        partitions: vec!["compute".to_owned()],
-        features: vec!["compute".to_owned()],
-        weight: 1,
-        ..Record::default()
-    }
+    record.notes = change.notes.clone();
+    record.comment = change.comment().to_owned();
 }

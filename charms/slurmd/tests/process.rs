@@ -58,7 +58,7 @@ fn the_last_hooks_change_nothing_and_never_block() {
 fn an_archive_with_an_old_slurm_is_told_and_nothing_is_installed_or_published() {
     let mut juju = machine();
     juju.answers("relation-ids", "--format=json slurmctld", r#"["slurmctld:3"]"#)
-        .answers("relation-list", "*", r#""slurmctld""#)
+        .answers("relation-list", "*", r#"["slurmctld/0"]"#)
         .answers("relation-get", "*", "{}");
     let run = juju.dispatch(BINARY, "compute/0", "hooks/install", &[]);
     assert_eq!(run.exit_code, Some(0), "{run:#?}");
@@ -106,7 +106,7 @@ fn action(name: &str, parameters: &str) -> fake_juju::Run {
 #[test]
 fn parameters_that_make_no_sense_are_refused_before_slurm_is_asked() {
     for (name, parameters, expected) in [
-        ("drain", r#"{"reason": "a\nb"}"#, "reason `a\\nb`: expected one line without control characters"),
+        ("drain", r#"{"reason": "a\nb"}"#, "parameter `reason`: `a\\nb`: expected one line of printable text"),
         ("drain", r#"{"reason": 7}"#, "parameter `reason`: invalid type"),
         ("drain", r#"{}"#, "missing field `reason`"),
         ("resume", r#"{"nodename": "other"}"#, "parameter `nodename`: unknown field"),

@@ -12,6 +12,7 @@ use packages::Archive;
 use slurm_ops::Machine;
 use slurm_ops::command::{CommandRunner, Ended};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -369,6 +370,12 @@ impl CommandRunner for Programs {
     fn before_read(&self, path: &Path) {
         let shown = path.strip_prefix(self.root.path()).unwrap_or(path);
         self.state().reads.push(format!("/{}", shown.display()));
+    }
+
+    fn run_with(&self, program: &str, arguments: &[String], variables: &[(String, OsString)]) -> Option<Ended> {
+        let conf = variables.iter().find(|(name, _)| name == "SLURM_CONF");
+        let candidate = conf.and_then(|(_, path)| fs::read_to_string(path).ok());
+        crate::slurm::reading(candidate, || self.run(program, arguments))
     }
 
     fn before_write(&self, path: &Path) {

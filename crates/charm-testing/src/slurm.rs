@@ -17,6 +17,7 @@ mod slurmd;
 pub use jobs::FakeJob;
 pub(crate) use slurmd::Phase;
 
+pub(crate) use clients::reading;
 use controller::Controller;
 use node::Node;
 use slurmd::Slurmd;

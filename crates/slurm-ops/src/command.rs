@@ -26,6 +26,11 @@ pub trait CommandRunner: fmt::Debug + Send + Sync {
     /// Runs a program to its end. `None`: there is no such program.
     fn run(&self, program: &str, arguments: &[String]) -> Option<Ended>;
 
+    /// Runs a program that is told something by its environment.
+    fn run_with(&self, program: &str, arguments: &[String], _variables: &[(String, OsString)]) -> Option<Ended> {
+        self.run(program, arguments)
+    }
+
     /// Is told before a file or directory is changed, so that a test can end things right there.
     fn before_write(&self, _path: &Path) {}
 
@@ -195,7 +200,7 @@ impl Command {
 
     fn finish(&self) -> Result<(i32, Vec<u8>, String), CommandError> {
         if let Some(runner) = &self.runner {
-            let ended = runner.run(&self.program, &self.arguments);
+            let ended = runner.run_with(&self.program, &self.arguments, &self.environment);
             let none = || CommandError::Start { command: self.to_string(), source: ErrorKind::NotFound.into() };
             return ended.map(|ended| (ended.code, ended.stdout, ended.stderr)).ok_or_else(none);
         }

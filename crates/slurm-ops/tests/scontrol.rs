@@ -352,27 +352,25 @@ fn a_node_and_a_partition_are_judged_without_a_cluster_and_leave_nothing() {
     let machine = sandbox.machine();
     let seen = || std::fs::read_to_string(sandbox.path("seen")).unwrap();
     let node = Node::from_config("CPUs=2 NewKey=1").unwrap();
-    assert_eq!(scontrol::judge_node(&machine.writer(), &node).unwrap(), Candidate::Readable);
+    assert_eq!(scontrol::judge_node(&machine.host(), &node), Candidate::Readable);
     assert!(seen().ends_with("\nNodeName=candidate CPUs=2 newkey=1\n"), "{}", seen());
     let partition = Partition::from_config("compute", "MaxTime=60").unwrap();
-    assert_eq!(scontrol::judge_partition(&machine.writer(), &partition).unwrap(), Candidate::Readable);
+    assert_eq!(scontrol::judge_partition(&machine.host(), &partition), Candidate::Readable);
     assert!(seen().ends_with("\nPartitionName=compute Nodes=compute MaxTime=60\n"), "{}", seen());
     assert_eq!(std::fs::read_dir(sandbox.path("run")).unwrap().count(), 1, "nothing is left");
 }
 
 #[test]
 fn a_verdict_names_the_key_and_not_the_place_of_the_candidate() {
-    let said = "scontrol: error: Parsing error at unrecognized key: MaxTim\n\
-                scontrol: error: Parse error in file /run/slurm-charm-candidate.conf line 4: \" MaxTim=60\"\n\
-                scontrol: fatal: Unable to process configuration file\n";
-    let sandbox = answering("", said, 1);
-    sandbox.file("/run/keep", "");
+    let said = "echo \"scontrol: error: Parsing error at unrecognized key: MaxTim\" >&2
+        echo \"scontrol: error: Parse error in file $SLURM_CONF line 4: MaxTim=60\" >&2
+        echo \"scontrol: fatal: Unable to process configuration file\" >&2; exit 1";
+    let sandbox = Sandbox::new();
+    sandbox.program("scontrol", said);
     let partition = Partition::from_config("compute", "MaxTim=60").unwrap();
     let reason = "Parsing error at unrecognized key: MaxTim".to_owned();
-    assert_eq!(
-        scontrol::judge_partition(&sandbox.machine().writer(), &partition).unwrap(),
-        Candidate::Refused { reason }
-    );
+    let judged = scontrol::judge_partition(&sandbox.machine().host(), &partition);
+    assert_eq!(judged, Candidate::Refused { reason });
 }
 
 #[test]

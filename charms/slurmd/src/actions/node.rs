@@ -1,32 +1,31 @@
-//! This node's state: `resume`, `drain`, `show-node`.
+//! This node and its jobs: `resume`, `drain`, `destroy-jobs`, `show-node`.
 
-use super::{Nothing, jobs, one_line, refused};
-use crate::Slurmd;
+use super::{Act, record, settle, this_node};
+use crate::facts::node_name;
+use crate::node::state::is_responding;
 use charm::{ActionFailure, ActionResults};
-use slurm_conf::NodeName;
 use slurm_ops::scontrol::{self, NodeLookup};
+use slurm_unit::actions::{self, Nothing};
 use std::time::{Duration, Instant};
 
-pub(super) fn resume(charm: &mut Slurmd) -> Result<ActionResults, ActionFailure> {
-    let Nothing {} = charm.tools.action_get()?;
-    let name = charm.node_name();
-    charm.record()?;
-    // A node that is in service already is what was wanted.
-    scontrol::resume_node(&charm.machine.writer(), &name)
-        .map_err(|error| refused(&format!("Error resuming {name}"), &error))?;
-    await_contact(charm, &name);
-    charm.look_again()?;
-    Ok(ActionResults::default().with("status", "resuming").with("nodes", name.to_string()))
+pub(super) fn resume(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let Nothing {} = act.tools.action_get()?;
+    record(act)?;
+    let results = actions::resume(&act.hands.host, &this_node(act))?;
+    await_contact(act);
+    settle(act)?;
+    Ok(results)
 }
 
-/// A node that was down counts as silent until slurmctld has asked it, which takes a moment. That it does not is for the status to tell.
-fn await_contact(charm: &Slurmd, name: &NodeName) {
+/// A node that was down counts as silent until slurmctld has asked it, which takes a moment. That it does not is for the status
+/// to tell.
+fn await_contact(act: &Act<'_>) {
     const PATIENCE: Duration = Duration::from_secs(3);
     const PAUSE: Duration = Duration::from_millis(200);
-    let end = Instant::now() + PATIENCE;
-    let silent = || match scontrol::node(&charm.machine.host(), name) {
-        NodeLookup::Present(record) => record.has("NOT_RESPONDING"),
-        _ => false,
+    let (end, name) = (Instant::now() + PATIENCE, node_name(&act.view.ctx.unit));
+    let silent = || match scontrol::node(&act.view.host, &name) {
+        NodeLookup::Present(record) => !is_responding(&record),
+        NodeLookup::Absent | NodeLookup::Unreachable { .. } => false,
     };
     while Instant::now() < end && silent() {
         std::thread::sleep(PAUSE);
@@ -41,30 +40,48 @@ struct Drain {
     wait: bool,
 }
 
-pub(super) fn drain(charm: &mut Slurmd) -> Result<ActionResults, ActionFailure> {
-    let request: Drain = charm.tools.action_get()?;
-    let reason = one_line("reason", &request.reason)?;
-    let name = charm.node_name();
-    charm.record()?;
-    scontrol::drain_node(&charm.machine.writer(), &name, &reason)
-        .map_err(|error| refused(&format!("Error draining {name}"), &error))?;
-    let results = ActionResults::default().with("status", "draining").with("nodes", name.to_string());
-    charm.look_again()?;
+pub(super) fn drain(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let request: Drain = act.tools.action_get()?;
+    let reason = actions::needed_reason(&request.reason)?;
+    record(act)?;
+    let nodes = this_node(act);
+    let results = actions::drain(&act.hands.host, &nodes, reason)?;
+    settle(act)?;
     if !request.wait {
         return Ok(results);
     }
-    jobs::await_empty(charm, None)?;
-    charm.look_again()?;
-    Ok(ActionResults::default().with("status", "drained").with("nodes", name.to_string()))
+    let here = node_name(&act.view.ctx.unit);
+    actions::await_no_jobs((&act.view.host, &act.hands.juju), &nodes, Some(&here), None)?;
+    settle(act)?;
+    Ok(ActionResults::default().with("status", "drained").with("nodes", nodes.to_string()))
 }
 
-pub(super) fn show(charm: &Slurmd) -> Result<ActionResults, ActionFailure> {
-    let Nothing {} = charm.tools.action_get()?;
-    let record = charm.record()?;
-    let jobs = jobs::on_this_node(charm)?;
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Destroy {
+    #[serde(default)]
+    dry_run: bool,
+}
+
+pub(super) fn destroy_jobs(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let Destroy { dry_run } = act.tools.action_get()?;
+    record(act)?;
+    let (world, here) = ((&act.view.host, &act.hands.host, &act.hands.juju), node_name(&act.view.ctx.unit));
+    let results = actions::destroy_jobs(world, &this_node(act), Some(&here), dry_run)?;
+    if !dry_run {
+        settle(act)?;
+    }
+    Ok(results)
+}
+
+pub(super) fn show(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let Nothing {} = act.tools.action_get()?;
+    let record = record(act)?;
+    let here = node_name(&act.view.ctx.unit);
+    let jobs = actions::jobs_on(&act.view.host, &this_node(act), Some(&here))?;
     Ok(ActionResults::default()
         .with("node", record.name.as_str())
-        .with("unit", charm.ctx.unit.as_str())
+        .with("unit", act.view.ctx.unit.as_str())
         .with("state", record.state_text())
         .with("reason", record.reason.as_str())
         .with("partitions", record.partitions.join(","))
@@ -74,5 +91,5 @@ pub(super) fn show(charm: &Slurmd) -> Result<ActionResults, ActionFailure> {
         .with("gres", record.gres.as_str())
         .with("weight", record.weight.to_string())
         .with("version", record.version.as_str())
-        .with("jobs", jobs::text(&jobs)))
+        .with("jobs", actions::names(&jobs)))
 }

@@ -1,19 +1,20 @@
-//! `node-config`: what the operator wants of this node, and `set-node-config`, which says the same to scripts of the Python charms.
+//! `node-config`: what the operator wants of this node, and `set-node-config`, which says the same to scripts of the Python
+//! charms.
 //!
-//! The request is checked as a whole, by our own tables and by the Slurm on this machine, before anything is written. Then it is kept,
-//! and the usual rounds bring the node there, now or when its jobs have ended.
+//! The request is checked as a whole, by our own tables and by the Slurm on this machine, before anything is written. Then it
+//! is kept, and the usual rounds bring the node there, now or when its jobs have ended.
 
-use crate::Slurmd;
-use crate::apply::{RHYTHM, remember, wish_text};
-use crate::error::Error;
-use crate::names;
-use crate::observe::{Observed, Registration};
-use crate::plan::{self, Phase};
-use crate::{options, status};
-use charm::{ActionFailure, ActionResults, Reconciler, Wake};
+use super::{Act, find_out, settle};
+use crate::condition::rejection;
+use crate::facts::{Facts, Question};
+use crate::node::hardware::number;
+use crate::node::lifecycle::{Lifecycle, NodeNote};
+use crate::node::reregistration::Phase;
+use crate::plan::{Planning, Situation, waits};
+use charm::{ActionFailure, ActionResults};
 use slurm_conf::Node;
-use slurm_ops::scontrol::{self, Candidate};
-use slurm_ops::{files, timer};
+use slurm_ops::scontrol::{self, Candidate, NodeLookup, NodeRecord};
+use slurm_unit::{note, options, retry};
 
 /// Keys of a node that follow from the unit, or are the state of the node rather than its description.
 const OWNED: [&str; 6] = ["NodeName", "NodeAddr", "NodeHostname", "State", "Reason", "Port"];
@@ -36,15 +37,14 @@ enum Refusal {
     Invalid(String),
 }
 
-pub(super) fn node_config(charm: &mut Slurmd) -> Result<ActionResults, ActionFailure> {
-    let request: Request = charm.tools.action_get()?;
+pub(super) fn node_config(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let request: Request = act.tools.action_get()?;
     if request.parameters.trim().is_empty() && !request.reset {
-        let seen = charm.observe().map_err(ActionFailure::broken)?;
-        return Ok(shown(&seen));
+        return find_out(act, &mut Facts::default(), shown);
     }
     let found = excerpt(&request.parameters);
-    match take(charm, &request)? {
-        Ok(seen) => Ok(shown(&seen)),
+    match take(act, &request)? {
+        Ok(results) => Ok(results),
         Err(Refusal::Owned(key)) => Err(ActionFailure::refused(format!(
             "parameters `{found}`: {key} is set by the charm, and not accepted here"
         ))),
@@ -52,11 +52,11 @@ pub(super) fn node_config(charm: &mut Slurmd) -> Result<ActionResults, ActionFai
     }
 }
 
-pub(super) fn set_node_config(charm: &mut Slurmd) -> Result<ActionResults, ActionFailure> {
-    let request: Request = charm.tools.action_get()?;
+pub(super) fn set_node_config(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let request: Request = act.tools.action_get()?;
     let found = excerpt(&request.parameters);
-    let refusal = match take(charm, &request)? {
-        Ok(seen) => return Ok(shown(&seen).with("accepted", "True")),
+    let refusal = match take(act, &request)? {
+        Ok(results) => return Ok(results.with("accepted", "True")),
         Err(Refusal::Owned(_)) => format!(
             "Cannot apply node configuration parameters '{found}'. Reason: Overrides charm-managed configuration parameter."
         ),
@@ -64,39 +64,30 @@ pub(super) fn set_node_config(charm: &mut Slurmd) -> Result<ActionResults, Actio
             format!("Validation for node configuration parameters '{found}' failed. Reason:\n{problem}")
         }
     };
-    let answer = [("accepted".to_owned(), "False".to_owned())];
-    charm.tools.writer().action_set(&answer).map_err(ActionFailure::broken)?;
-    Err(ActionFailure::refused(refusal))
+    Err(ActionFailure::failed(ActionResults::default().with("accepted", "False"), refusal))
 }
 
 /// Checks a request, keeps it, and brings the node as far as it can be brought now.
-fn take(charm: &mut Slurmd, request: &Request) -> Result<Result<Observed, Refusal>, ActionFailure> {
-    let seen = charm.observe().map_err(ActionFailure::broken)?;
-    let wish = match check(charm, &seen, request)? {
-        Ok(wish) => wish,
+fn take(act: &Act<'_>, request: &Request) -> Result<Result<ActionResults, Refusal>, ActionFailure> {
+    let note = match check(act, request)? {
+        Ok(note) => note,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    // A timer that has been waiting for something else looks once a minute by now; for this it begins anew. It is set before anything is
-    // touched: whatever becomes of this action, what it began is brought to its end.
-    let wake = Wake::new(&charm.ctx.unit, names::EVENT_LOOK_AGAIN);
-    timer::restart(&charm.machine.writer(), &wake.name, &wake.command, &RHYTHM).map_err(ActionFailure::broken)?;
-    if request.reset {
-        // What the machine had once is not asked for any more either.
-        files::remove(&charm.machine.writer(), names::DETECTED_FILE).map_err(ActionFailure::broken)?;
+    // A timer that has been waiting for something else calls once a minute by now; for this it begins anew. It is set before
+    // anything is touched: whatever becomes of this action, what it began is brought to its end.
+    retry::begin_anew(&act.hands).map_err(ActionFailure::broken)?;
+    note::write(&act.hands.host, &note).map_err(ActionFailure::broken)?;
+    let mut facts = settle(act)?;
+    if let Ok(note) = facts.note().map(|notes| &notes.node)
+        && let Ok(NodeNote { rejected: Some(rejected), last_working, .. }) = note
+    {
+        return Ok(Err(Refusal::Invalid(format!("{}; the node is as it was", rejection(rejected, last_working)))));
     }
-    files::remove(&charm.machine.writer(), names::REFUSED_CONFIG_FILE).map_err(ActionFailure::broken)?;
-    remember(&charm.machine, names::NODE_CONFIG_FILE, &wish_text(&wish)).map_err(ActionFailure::broken)?;
-    charm.look_again()?;
-    let seen = charm.observe().map_err(ActionFailure::broken)?;
-    Ok(match &seen.machine.refused {
-        Some(refused) => {
-            Err(Refusal::Invalid(format!("{}; the node is as it was", status::refusal(refused, &seen.machine.proven))))
-        }
-        None => Ok(seen),
-    })
+    find_out(act, &mut facts, shown).map(Ok)
 }
 
-fn check(charm: &Slurmd, seen: &Observed, request: &Request) -> Result<Result<Node, Refusal>, ActionFailure> {
+/// Returns the note with what is asked for.
+fn check(act: &Act<'_>, request: &Request) -> Result<Result<NodeNote, Refusal>, ActionFailure> {
     let invalid = |problem: String| Ok(Err(Refusal::Invalid(problem)));
     if let Some(key) = owned(&request.parameters) {
         return Ok(Err(Refusal::Owned(key)));
@@ -105,29 +96,42 @@ fn check(charm: &Slurmd, seen: &Observed, request: &Request) -> Result<Result<No
         Ok(asked) => asked,
         Err(error) => return invalid(charm::log::chain(&error)),
     };
-    let mut wish = match &seen.machine.wish {
-        Ok(wish) if !request.reset => wish.clone(),
-        _ => Node::new(),
+    let mut facts = Facts::default();
+    act.know(&mut facts, &[Question::Note, Question::Installation]).map_err(ActionFailure::broken)?;
+    let installed = facts.installation().is_ok_and(|installation| installation.version.is_some());
+    let mut note = match facts.note().map(|notes| notes.node.clone()) {
+        Ok(Ok(note)) => note,
+        // What the note said is lost, and the operator says so. A drain of ours is found by its reason.
+        _ if request.reset => NodeNote { lifecycle: Lifecycle::Member, ..NodeNote::default() },
+        Ok(Err(why)) => return invalid(format!("{why}; mend it, or start afresh with reset=true")),
+        Err(_) => return invalid("the note about this node could not be read".to_owned()),
     };
-    wish.merge(&asked);
-    let Some(detected) = &seen.machine.detected else {
-        return invalid("slurmd is not installed yet, or does not say what this machine has".to_owned());
-    };
-    let memory = |node: &Node| node.get("RealMemory").and_then(|memory| memory.parse::<u64>().ok());
-    if let (Some(asked), Some(there)) = (memory(&asked), memory(detected))
+    note.rejected = None;
+    if request.reset {
+        note.requested = Node::new();
+        // What the machine had once is not asked for any more either.
+        note.detection = None;
+    }
+    note.requested.merge(&asked);
+    let missing = "slurmd is not installed yet, or does not say what this machine has";
+    if !installed {
+        return invalid(missing.to_owned());
+    }
+    let desired = find_out(act, &mut facts, |facts| {
+        let situation = Situation::of(facts)?;
+        let found = situation.hardware.as_ref().map(|hardware| hardware.found.clone());
+        Ok(found.zip(situation.described(&note.requested)))
+    })?;
+    let Some((found, desired)) = desired else { return invalid(missing.to_owned()) };
+    if let (Some(asked), Some(there)) = (number(&asked, "RealMemory"), number(&found, "RealMemory"))
         && asked > there
     {
         return invalid(format!(
             "RealMemory={asked}: this machine has {there} MiB, and Slurm refuses a node with less than it says"
         ));
     }
-    let mut candidate = seen.clone();
-    candidate.machine.wish = Ok(wish.clone());
-    let described = plan::described(&candidate).expect("invariant: detected and wished for");
-    match scontrol::judge_node(&charm.machine.writer(), &described)
-        .map_err(|error| ActionFailure::broken(Error::from(error)))?
-    {
-        Candidate::Readable => Ok(Ok(wish)),
+    match scontrol::judge_node(&act.view.host, &desired) {
+        Candidate::Readable => Ok(Ok(note)),
         Candidate::Refused { reason } => invalid(options::objection(&reason, asked.unknown())),
         Candidate::Unknown { why } => invalid(format!("the Slurm on this machine could not be asked: {why}")),
     }
@@ -141,54 +145,57 @@ fn owned(text: &str) -> Option<&'static str> {
 }
 
 /// Says what Slurm took no notice of, as far as it can be seen in its record.
-fn ignored(seen: &Observed) -> Option<String> {
-    let (Registration::Present(record), Ok(wish)) = (&seen.machine.registration, &seen.machine.wish) else {
-        return None;
-    };
-    if plan::phase(seen) != Phase::Settled {
-        return None;
-    }
-    let cpus = wish.get("CPUs").filter(|cpus| cpus.parse::<u64>().is_ok_and(|cpus| cpus != record.cpus));
+fn ignored(record: &NodeRecord, requested: &Node) -> Option<String> {
+    let cpus = requested.get("CPUs").filter(|cpus| cpus.parse::<u64>().is_ok_and(|cpus| cpus != record.cpus));
     let cpus = cpus.map(|cpus| format!("CPUs={cpus}: Slurm takes it to have {}", record.cpus));
     let kind = |entry: &str| entry.split(':').next().unwrap_or_default().to_owned();
     let known: Vec<String> = record.gres.split(',').map(kind).collect();
-    let gres = wish.get("Gres").filter(|list| list.split(',').map(kind).any(|kind| !known.contains(&kind)));
+    let gres = requested.get("Gres").filter(|list| list.split(',').map(kind).any(|kind| !known.contains(&kind)));
     let gres = gres.map(|list| format!("Gres={list}: not in GresTypes of slurm.conf"));
     let ignored: Vec<String> = [cpus, gres].into_iter().flatten().collect();
     (!ignored.is_empty()).then(|| ignored.join("; "))
 }
 
 /// What is, what was asked for, and what is still to come.
-fn shown(seen: &Observed) -> ActionResults {
-    let written = seen.machine.written.as_ref().map(|launch| launch.conf.render()).unwrap_or_default();
-    let wish = seen.machine.wish.as_ref().map(Node::render).unwrap_or_default();
-    let results = ActionResults::default().with("node-parameters", written).with("user-supplied-node-parameters", wish);
-    let results = match ignored(seen) {
-        Some(ignored) => results.with("ignored", ignored),
-        None => results,
+fn shown(facts: &Facts) -> Planning<ActionResults> {
+    facts.need(&[Question::Identity, Question::Daemon, Question::Note, Question::StartFile])?;
+    let situation = Situation::of(facts)?;
+    let on_disk = situation.conf_on_disk.map(Node::render).unwrap_or_default();
+    let requested = situation.note.map(|note| note.requested.clone()).unwrap_or_default();
+    let mut results = ActionResults::default()
+        .with("node-parameters", on_disk)
+        .with("user-supplied-node-parameters", requested.render());
+    let record = match situation.lookup {
+        NodeLookup::Present(record) => record,
+        NodeLookup::Absent => return Ok(results.with("pending", "the node is not registered")),
+        NodeLookup::Unreachable { .. } => return Ok(results.with("pending", "slurmctld does not answer")),
     };
-    let results = match &seen.machine.registration {
-        Registration::Present(record) if record.has("INVALID_REG") => results.with("refused", record.reason.as_str()),
-        _ => results,
-    };
-    let registered = matches!(seen.machine.registration, Registration::Present(_));
-    match (status::pending(seen), plan::described(seen)) {
-        (Some(pending), Some(described)) => results.with("pending", pending).with("wanted", described.render()),
-        (None, _) if registered => results.with("pending", ""),
-        _ if seen.machine.registration == Registration::Unreachable => {
-            results.with("pending", "slurmctld does not answer")
-        }
-        _ => results.with("pending", "the node is not registered"),
+    if let Some(ignored) = ignored(record, &requested).filter(|_| situation.phase(facts) == Ok(Phase::Settled)) {
+        results = results.with("ignored", ignored);
     }
+    if record.has("INVALID_REG") {
+        results = results.with("refused", record.reason.as_str());
+    }
+    Ok(match (waits(facts, &situation, record)?, &situation.desired) {
+        (Some(waits), Some(desired)) => results.with("pending", waits.text()).with("wanted", desired.render()),
+        _ => results.with("pending", ""),
+    })
 }
 
 fn excerpt(text: &str) -> String {
-    options::one_line(text).take(200).collect()
+    text.chars()
+        .take(200)
+        .flat_map(|letter| match letter.is_control() {
+            true => letter.escape_debug().collect::<Vec<_>>(),
+            false => vec![letter],
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::World;
 
     #[test]
     fn a_key_that_is_not_the_operators_is_found_however_it_is_written() {
@@ -209,11 +216,11 @@ mod tests {
 
     #[test]
     fn what_slurmctld_refuses_is_in_the_answer() {
-        let mut seen = Observed::joined();
-        assert!(!shown(&seen).entries().iter().any(|(key, _)| key == "refused"));
-        let record = seen.record_mut();
-        record.states.extend(["DRAIN".to_owned(), "INVALID_REG".to_owned()]);
+        let mut world = World::joined();
+        assert!(!world.find_out(shown).entries().iter().any(|(key, _)| key == "refused"));
+        let record = world.record_mut();
+        record.state.extend(["DRAIN".to_owned(), "INVALID_REG".to_owned()]);
         record.reason = "Low TmpDisk".to_owned();
-        assert!(shown(&seen).entries().contains(&("refused".to_owned(), "Low TmpDisk".to_owned())));
+        assert!(world.find_out(shown).entries().contains(&("refused".to_owned(), "Low TmpDisk".to_owned())));
     }
 }

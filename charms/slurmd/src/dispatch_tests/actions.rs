@@ -2,8 +2,10 @@
 
 use super::Node;
 use crate::names;
+use crate::node::lifecycle::Lifecycle;
 use charm_testing::{Dispatched, FakeJob, Hook};
 use serde_json::json;
+use slurm_unit::retry;
 
 #[track_caller]
 fn refused(done: &Dispatched, expected: &str) {
@@ -58,7 +60,7 @@ fn a_busy_node_is_not_touched_until_its_job_has_ended() {
     assert_eq!(node.shown(), expected);
     let calls = node.machine.take_calls();
     assert!(!calls.iter().any(|call| call.contains("state=drain") || call.contains("restart")), "{calls:#?}");
-    for hook in ["update-status", "config-changed", names::EVENT_LOOK_AGAIN] {
+    for hook in ["update-status", "config-changed", retry::EVENT] {
         node.hook(&Hook::named(hook));
         assert_eq!(node.machine.read(names::OPTIONS_FILE), options);
     }
@@ -66,12 +68,12 @@ fn a_busy_node_is_not_touched_until_its_job_has_ended() {
     assert_eq!((node.record().weight, node.shown().as_str()), (1, "active: mixed, partition compute"));
     assert!(node.act("node-config", json!({"parameters": "RealMemory=900 Weight=7"})).succeeded);
     node.machine.end_job(job);
-    node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    node.hook(&Hook::named(retry::EVENT));
     assert_eq!((node.record().real_memory, node.record().weight), (900, 7));
     assert_eq!(node.shown(), "active: idle, partition compute");
-    node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
-    assert_eq!(node.machine.read(names::WEIGHT_FILE), None);
-    assert_eq!(node.machine.read(names::CHANGE_FILE), None);
+    node.hook(&Hook::named(retry::EVENT));
+    let note = node.note();
+    assert_eq!((note.lifecycle, note.set_weight), (Lifecycle::Member, None));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::Node;
 use crate::names;
 use charm_testing::Hook;
+use slurm_unit::retry;
 
 const OLD: &str = "23.11.4-1.2ubuntu5";
 const NEW: &str = "24.11.7-1";
@@ -18,7 +19,7 @@ impl Node {
     }
 
     fn timer_is_set(&self) -> bool {
-        self.machine.read("/run/systemd/transient/compute-0-look-again.timer").is_some()
+        self.machine.read("/run/systemd/transient/compute-0-retry.timer").is_some()
     }
 
     fn dpkg(&self) -> String {
@@ -82,7 +83,7 @@ fn an_apt_that_is_busy_is_waited_for_and_no_hook_fails() {
     assert!(node.timer_is_set());
     node.machine.apt_complains(None);
     node.offer(&relation);
-    node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    node.hook(&Hook::named(retry::EVENT));
     assert!(node.machine.is_running(names::SERVICE), "{}", node.shown());
 }
 
@@ -95,7 +96,7 @@ fn packages_that_cannot_be_held_at_once_are_held_by_a_later_look() {
     assert_eq!(node.shown(), "active: idle, partition compute");
     assert!(node.timer_is_set());
     node.machine.apt_complains(None);
-    node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    node.hook(&Hook::named(retry::EVENT));
     assert_eq!(node.dpkg().matches("Status: hold ok installed").count(), 3, "{}", node.dpkg());
     assert!(!node.timer_is_set());
 }

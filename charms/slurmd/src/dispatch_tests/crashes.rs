@@ -4,6 +4,7 @@ use super::Node;
 use crate::names;
 use charm_testing::{FakeJob, Hook};
 use serde_json::json;
+use slurm_unit::retry;
 use std::collections::BTreeMap;
 
 /// What is there in the end.
@@ -46,11 +47,11 @@ fn tell(at: usize, options: &[(&str, &str)], story: impl Fn(&Node)) -> (End, boo
     story(&node);
     for _ in 0..3 {
         node.time_passes();
-        persist(&node, &Hook::named(names::EVENT_LOOK_AGAIN));
+        persist(&node, &Hook::named(retry::EVENT));
     }
     // What was marked again by the last of them.
     node.time_passes();
-    persist(&node, &Hook::named(names::EVENT_LOOK_AGAIN));
+    persist(&node, &Hook::named(retry::EVENT));
     let killed = !node.model.knife().spare();
     node.machine.take_calls();
     let rest = node.dispatch(&Hook::named("update-status"));
@@ -96,7 +97,7 @@ fn deploy_integrate_and_change_the_partition() {
 fn a_node_that_comes_up_down() {
     let down = [(names::OPTION_DEFAULT_NODE_STATE, "down"), (names::OPTION_DEFAULT_NODE_REASON, "look first")];
     let end = always_ends_the_same(15, &down, |_| {});
-    assert_eq!(end.status, "blocked: down, partition compute: look first (`resume` opens it)");
+    assert_eq!(end.status, "blocked: down, partition compute: look first: run action resume");
     assert!(!end.files["etc/default/slurmd"].contains("State="));
 }
 
@@ -125,7 +126,7 @@ fn a_new_description_that_waits_for_a_job() {
     let end = always_ends_the_same(25, &[], |node| {
         let job = node.machine.submit(FakeJob::running("compute", "compute-0"));
         persist(node, &Hook::action("node-config", json!({"parameters": "RealMemory=900 Weight=7"})));
-        persist(node, &Hook::named(names::EVENT_LOOK_AGAIN));
+        persist(node, &Hook::named(retry::EVENT));
         assert_eq!(node.record().real_memory, 24103, "not while the job runs");
         node.machine.end_job(job);
     });
@@ -145,20 +146,16 @@ fn an_action_that_was_killed_is_brought_to_its_end_by_the_timer() {
             assert!(at > 10, "only {at} effects");
             break;
         }
-        if node.machine.read("/run/systemd/transient/compute-0-look-again.timer").is_none() {
+        if node.machine.read("/run/systemd/transient/compute-0-retry.timer").is_none() {
             assert_eq!(format!("{:?}", node.record()), before, "killed before effect {at}, and nobody looks again");
-            assert_eq!(
-                node.machine.read(names::NODE_CONFIG_FILE),
-                None,
-                "killed before effect {at}, and nobody looks again"
-            );
+            assert!(node.note().requested.is_empty(), "killed before effect {at}, and nobody looks again");
             continue;
         }
         for _ in 0..4 {
             node.time_passes();
-            node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+            node.hook(&Hook::named(retry::EVENT));
         }
-        let wanted = if node.machine.read(names::NODE_CONFIG_FILE).is_some() { 900 } else { 24103 };
+        let wanted = if node.note().requested.is_empty() { 24103 } else { 900 };
         let record = node.record();
         let state = record.state_text();
         assert_eq!((record.real_memory, state.as_str()), (wanted, "IDLE+DYNAMIC_NORM"), "killed before effect {at}");

@@ -4,6 +4,7 @@ use super::Node;
 use crate::names;
 use charm_testing::{FakeJob, Hook};
 use serde_json::json;
+use slurm_unit::{retry, service};
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
@@ -23,7 +24,7 @@ fn controllers_that_do_not_answer_are_asked_once_in_a_hook() {
     let asked = |calls: Vec<String>| calls.iter().filter(|call| call.starts_with("scontrol show node")).count();
     assert_eq!(asked(node.machine.take_calls()), 1);
     node.machine.controllers_answer(true);
-    node.hook(&Hook::named(names::EVENT_LOOK_AGAIN));
+    node.hook(&Hook::named(retry::EVENT));
     assert_eq!(node.shown(), "active: idle, partition compute");
 }
 
@@ -31,11 +32,11 @@ fn controllers_that_do_not_answer_are_asked_once_in_a_hook() {
 fn what_the_operator_asks_for_is_looked_at_often_at_first_whatever_else_was_awaited() {
     let (node, _) = Node::joined();
     let job = node.machine.submit(FakeJob::running("compute", "compute-0"));
-    for (memory, begun) in [("900", "--on-active=5 "), ("800", "restart -- compute-0-look-again.timer")] {
+    for (memory, begun) in [("900", "--on-active=5 "), ("800", "restart -- compute-0-retry.timer")] {
         node.act("node-config", json!({"parameters": format!("RealMemory={memory}")}));
         let calls = node.machine.take_calls();
         assert_eq!(calls.iter().filter(|call| call.contains(begun)).count(), 1, "{memory}: {calls:?}");
-        assert!(node.machine.read("/run/systemd/transient/compute-0-look-again.timer").is_some());
+        assert!(node.machine.read("/run/systemd/transient/compute-0-retry.timer").is_some());
     }
     node.machine.end_job(job);
 }
@@ -45,7 +46,7 @@ fn a_slurmd_whose_program_is_gone_is_told_and_no_hook_fails() {
     let (node, _) = Node::joined();
     node.machine.crash(names::SERVICE);
     node.machine.lose_program("slurmd");
-    node.hook(&Hook::named(names::EVENT_DAEMON_FAILED));
+    node.hook(&Hook::named(service::FAILURE_EVENT));
     assert!(node.shown().starts_with("blocked: slurmd fails"), "{}", node.shown());
     let options = node.machine.read(names::OPTIONS_FILE).unwrap();
     assert!(options.contains("CPUs=2"), "{options}");

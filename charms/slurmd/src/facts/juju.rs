@@ -1,144 +1,64 @@
-//! Reads the facts that Juju has, through its hook tools, and puts all facts together.
+//! Looks at Juju, through its hook tools.
 
-use super::machine;
-use super::{Controller, Key, Observed, Offer, Registration, Tried};
-use crate::error::Error;
-use crate::options::{self, BadOption, Given, Options};
-use crate::{names, plan};
+use super::{Controller, Facts, KeySecret, RemoteData};
+use crate::names;
+use crate::options::{Given, Options};
+use charm::Databag;
 use charm::tools::{Port, SecretAnswer};
-use charm::{Context, EndpointName, Event, RelationId, Tools, Wake};
-use slurm_conf::{Node, NodeName, Partition};
 use slurm_interface::ControllerData;
 use slurm_ops::keys::{AuthKey, KeySet};
-use slurm_ops::scontrol::{self, Candidate};
-use slurm_ops::timer;
+use slurm_unit::{Error, View};
 
-/// What this dispatch remembers of its own doings, and what it need not find out twice.
-#[derive(Debug, Default)]
-pub struct Memory {
-    pub tried: Tried,
-    pub offered_key: Option<KeySet>,
-    /// What slurmd found in this machine. Looking takes its time.
-    pub detected: Option<Node>,
-    /// Why nobody answered, until this dispatch does something about it.
-    pub silence: Option<String>,
-    /// How the clocks differ, once they have been compared.
-    skew: Option<Option<i64>>,
-    /// What the Slurm on this machine thinks of a partition.
-    verdict: Option<(Partition, Candidate)>,
-}
-
-/// Reads everything a plan may need. Every process that a settled hook starts is started from here.
-pub fn observe(
-    ctx: &Context,
-    tools: &Tools,
-    machine: &slurm_ops::Machine,
-    memory: &mut Memory,
-) -> Result<Observed, Error> {
-    let leader = tools.is_leader()?;
-    let controller = controller(ctx, tools, leader)?;
-    let node_name = NodeName::from_unit(ctx.unit.as_str()).expect("invariant: a unit's name makes a node's name");
-    let mut seen = Observed {
-        unit: ctx.unit.clone(),
-        leaving: is_leaving(ctx, tools)?,
-        alarmed: ctx.event == Event::Timer(names::EVENT_DAEMON_FAILED),
-        woken: ctx.event == Event::Timer(names::EVENT_LOOK_AGAIN),
-        leader,
-        options: options(ctx, tools)?,
-        key: key(tools, machine, controller.as_ref(), memory)?,
-        port_open: tools.opened_ports()?.contains(&Port::tcp(names::PORT)),
-        waking: timer::is_set(&machine.host(), &Wake::new(&ctx.unit, names::EVENT_LOOK_AGAIN).name),
-        machine: machine::observe(ctx, machine, &node_name, memory)?,
-        tried: memory.tried.clone(),
-        controller,
-        node_name,
-    };
-    if plan::depends_on_verdict(&seen) {
-        judge(machine, tools, memory, &mut seen)?;
-    }
-    if seen.waking && matches!(seen.machine.registration, Registration::Present(_)) {
-        seen.machine.skew = *memory.skew.get_or_insert_with(|| machine::skew(machine));
-    }
-    if plan::depends_on_jobs(&seen) {
-        seen.machine.occupancy = Some(machine::occupancy(machine, &seen.node_name));
-    }
-    Ok(seen)
-}
-
-/// Asked of the controller only where a removal may begin: each question costs a process.
-fn is_leaving(ctx: &Context, tools: &Tools) -> Result<bool, Error> {
-    let departs = ctx.event.departing_unit().is_some_and(|unit| *unit != ctx.unit);
-    let may_be = matches!(ctx.event, Event::Stop | Event::Remove | Event::Relation(_)) && !departs;
-    let ends = ctx.event.broken_relation().is_some() || ctx.event.departing_unit().is_some();
-    let last = matches!(ctx.event, Event::Stop | Event::Remove);
-    Ok(may_be && (ends || last) && charm::is_leaving(ctx, tools)?)
-}
-
-fn options(ctx: &Context, tools: &Tools) -> Result<Options, Error> {
-    let config = tools.config_get()?;
+pub(super) fn options(view: &View) -> Result<Options, Error> {
+    let config = view.juju.config_get()?;
     let given = Given {
         partition_config: config.string(names::OPTION_PARTITION_CONFIG),
         default_node_state: config.string(names::OPTION_DEFAULT_NODE_STATE),
         default_node_reason: config.string(names::OPTION_DEFAULT_NODE_REASON),
-        drain_timeout: config.integer(names::OPTION_DRAIN_TIMEOUT),
         slurm_source: config.string(names::OPTION_SLURM_SOURCE),
     };
-    Ok(Options::read(ctx.unit.app().as_str(), &given))
+    Ok(Options::read(view.ctx.unit.app().as_str(), &given))
 }
 
-/// Has the Slurm on this machine read the partition. A Slurm that could not be asked has no objection; the controller's comes next.
-fn judge(machine: &slurm_ops::Machine, tools: &Tools, memory: &mut Memory, seen: &mut Observed) -> Result<(), Error> {
-    let Ok(partition) = seen.options.partition.clone() else { return Ok(()) };
-    let verdict = match memory.verdict.take() {
-        Some((known, verdict)) if known == partition => verdict,
-        _ => scontrol::judge_partition(&machine.writer(), &partition)?,
+/// One cluster per application. While an old relation lingers, the new one counts.
+pub(super) fn controller(view: &View) -> Result<Option<Controller>, Error> {
+    let Some(relation) = view.juju.relations(&view.ctx, names::ENDPOINT_SLURMCTLD)?.pop() else { return Ok(None) };
+    let remote = view.juju.remote(&view.ctx, &relation)?;
+    let Some(app) = remote.app else { return Ok(None) };
+    let data = match ControllerData::decode(&view.juju.relation_get_remote(&relation, &app)?) {
+        Ok(None) => RemoteData::Nothing,
+        Ok(Some(data)) => RemoteData::Data(data),
+        Err(error) => RemoteData::Unusable(charm::log::chain(&error)),
     };
-    if let Candidate::Refused { reason } = &verdict {
-        let config = tools.config_get()?;
-        let value = config.string(names::OPTION_PARTITION_CONFIG);
-        let problem = options::objection(reason, partition.unknown());
-        seen.options.partition = Err(BadOption::new(names::OPTION_PARTITION_CONFIG, value, problem));
+    Ok(Some(Controller { relation, app, stale: remote.stale, data }))
+}
+
+/// In `install` Juju shows no relation yet, and in `-broken` the controller may still know the one that ends.
+pub(super) fn relation_expected(view: &View) -> Result<bool, Error> {
+    let ends = view.ctx.event.broken_relation().is_some();
+    Ok(!ends && view.juju.goal_state()?.has_relation(names::ENDPOINT_SLURMCTLD))
+}
+
+pub(super) fn published(view: &View, known: &Facts) -> Result<Option<Databag>, Error> {
+    match known.controller() {
+        Ok(Some(controller)) => Ok(view.juju.relation_get_own_app(&controller.relation)?),
+        _ => Ok(None),
     }
-    memory.verdict = Some((partition, verdict));
-    Ok(())
 }
 
-/// Returns the relation to the controllers, unless this very hook ends it: Juju may still list it.
-fn controller(ctx: &Context, tools: &Tools, leader: bool) -> Result<Option<Controller>, Error> {
-    let endpoint: EndpointName = names::ENDPOINT_SLURMCTLD.parse().expect("invariant: our own endpoints have names");
-    let mut relations = tools.relation_ids(&endpoint)?;
-    relations.retain(|relation| Some(relation) != ctx.event.broken_relation());
-    // One cluster per application. While an old relation lingers, the new one counts.
-    let Some(relation) = relations.into_iter().max_by_key(RelationId::number) else { return Ok(None) };
-    let Some(app) = tools.relation_list_app(&relation)? else { return Ok(None) };
-    let offer = match ControllerData::decode(&tools.relation_get_remote(&relation, &app)?) {
-        Ok(None) => Offer::Nothing,
-        Ok(Some(data)) => Offer::Data(data),
-        Err(error) => Offer::Unusable(charm::log::chain(&error)),
+pub(super) fn key_secret(view: &View, known: &Facts) -> Result<KeySecret, Error> {
+    let Ok(Some(Controller { data: RemoteData::Data(data), .. })) = known.controller() else {
+        return Ok(KeySecret::Malformed);
     };
-    let published = match leader {
-        true => tools.relation_get_app(&relation, &ctx.unit.app())?,
-        false => Default::default(),
-    };
-    Ok(Some(Controller { relation, app, offer, published }))
-}
-
-fn key(
-    tools: &Tools,
-    machine: &slurm_ops::Machine,
-    controller: Option<&Controller>,
-    memory: &mut Memory,
-) -> Result<Key, Error> {
-    let Some(Controller { offer: Offer::Data(data), .. }) = controller else { return Ok(Key::NotOffered) };
-    let content = match tools.secret_get(data.auth_secret.as_str(), names::SECRET_LABEL)? {
+    let content = match view.juju.secret_get(data.auth_secret.as_str(), names::SECRET_LABEL)? {
         SecretAnswer::Content(content) => content,
-        SecretAnswer::Unreadable(why) => return Ok(Key::Unreadable(why)),
+        SecretAnswer::Unreadable(why) => return Ok(KeySecret::Unreadable(why)),
     };
     let parts = content.get(names::SECRET_KEY_ID).zip(content.get(names::SECRET_KEY));
     let offered = parts.and_then(|(id, key)| AuthKey::new(id, key).ok());
-    let Some(offered) = offered.map(KeySet::of) else { return Ok(Key::Malformed) };
-    let same_as_on_disk =
-        machine::keys_on_disk(machine)?.as_ref() == Some(&offered) && machine::key_is_private(machine)?;
-    memory.offered_key = Some(offered);
-    Ok(Key::Offered { same_as_on_disk })
+    Ok(offered.map_or(KeySecret::Malformed, |key| KeySecret::Offered(KeySet::of(key))))
+}
+
+pub(super) fn port_open(view: &View) -> Result<bool, Error> {
+    Ok(view.juju.opened_ports()?.contains(&Port::tcp(names::PORT)))
 }

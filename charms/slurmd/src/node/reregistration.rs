@@ -1,20 +1,29 @@
-//! A node that is being registered anew: what it has to get back afterwards. Pure, but for its form on disk, which is here too.
+//! How a node that is registered comes to another description, a step at a time, with jobs and administrators unharmed.
+//!
+//! ```text
+//! differs ─▶ jobs on it? ──yes──▶ wait, and touch nothing but what Slurm changes in place
+//!               │no
+//!               ▼
+//!   note what it has to get back ─▶ close it, mark the record ─▶ look again ──jobs──▶ open it, forget the note
+//!                                                                    │none
+//!      forget the note ◀─ give it back ◀─ start anew ◀─ delete ◀─ write the new description
+//! ```
 //!
 //! Slurm ignores another description of a node that it knows, so the record has to be deleted first, and with it goes what an
-//! administrator set there. This note is written before anything is touched and removed when all is back.
+//! administrator set there. Each phase follows from facts alone: the note on the machine, the mark on the record, what the
+//! daemon was started with. So a dispatch that was killed anywhere is continued by the next one.
 
+use super::description::{self, features, only_features_differ, open};
+use super::state::is_closed;
+use crate::facts::Occupancy;
 use crate::names;
-use crate::observe::Record;
 use serde::{Deserialize, Serialize};
 use slurm_conf::Node;
-use slurm_ops::scontrol::NodeNotes;
-
-/// The weight of a node about which nothing is said.
-const DEFAULT_WEIGHT: u64 = 1;
+use slurm_ops::scontrol::{NodeLookup, NodeNotes, NodeRecord};
 
 /// What a node has to get back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct Reregistration {
     /// The description that the old record was registered with.
     pub from: String,
     /// Who closed it, if somebody did.
@@ -38,8 +47,8 @@ pub struct Closed {
 
 impl Closed {
     /// Returns what closes a node, unless this charm does, or Slurm itself because it did not like the description.
-    fn of(record: &Record) -> Option<Self> {
-        if !record.is_closed() || is_ours(record) || is_rejection(record) {
+    fn of(record: &NodeRecord) -> Option<Self> {
+        if !is_closed(record) || is_ours(record) || is_rejection(record) {
             return None;
         }
         let states = ["DOWN", "DRAIN", "FAIL"].into_iter().filter(|state| record.has(state)).map(str::to_owned);
@@ -52,14 +61,14 @@ impl Closed {
     }
 }
 
-impl Change {
-    /// Returns what a node with this record, registered as `written`, has to get back when it is registered as `wanted`.
-    pub fn of(record: &Record, written: &Node, wanted: &Node) -> Self {
-        let own = weight(written);
-        let weight_stays = written.get("Weight") == wanted.get("Weight");
-        let known = features(written);
+impl Reregistration {
+    /// Returns what a node with this record, registered as `on_disk`, has to get back when it is registered as `desired`.
+    pub fn of(record: &NodeRecord, on_disk: &Node, desired: &Node) -> Self {
+        let own = description::weight(on_disk);
+        let weight_stays = on_disk.get("Weight") == desired.get("Weight");
+        let known = features(on_disk);
         Self {
-            from: written.render(),
+            from: on_disk.render(),
             closed: Closed::of(record),
             weight: (weight_stays && record.weight != own).then_some(record.weight),
             features: record.features.iter().filter(|feature| !known.contains(feature)).cloned().collect(),
@@ -69,21 +78,21 @@ impl Change {
     }
 
     /// Returns this note if somebody has closed the node since it was written.
-    pub fn renewed(&self, record: &Record) -> Option<Self> {
+    pub fn renewed(&self, record: &NodeRecord) -> Option<Self> {
         let closed = Closed::of(record);
         (closed.is_some() && closed != self.closed).then(|| Self { closed, ..self.clone() })
     }
 
     /// Returns the description of the first registration: a node that was closed comes back closed.
-    pub fn first_conf(&self, wanted: &Node) -> Node {
+    pub fn first_conf(&self, desired: &Node) -> Node {
         match &self.closed {
-            None => wanted.clone(),
-            Some(closed) => closed_conf(wanted, closed.first_state(), &closed.reason),
+            None => desired.clone(),
+            Some(closed) => description::closed(desired, closed.first_state(), &closed.reason),
         }
     }
 
     /// Says whether a node has all of it back.
-    pub fn is_restored(&self, record: &Record) -> bool {
+    pub fn is_restored(&self, record: &NodeRecord) -> bool {
         let closed = self
             .closed
             .as_ref()
@@ -95,115 +104,220 @@ impl Change {
 
     /// Returns the comment to give back. One that is not empty also tells that the node has been saved.
     pub fn comment(&self) -> &str {
-        match self.comment.as_str() {
-            "" | names::CHANGE_COMMENT => "joined",
-            comment => comment,
-        }
+        comment_of(&self.comment)
     }
+}
 
-    /// Reads the note.
-    pub fn parse(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
-    }
-
-    /// Returns the note as it is kept.
-    pub fn render(&self) -> String {
-        serde_json::to_string(self).expect("invariant: texts and numbers can be written") + "\n"
+/// Returns a comment without the mark of a record that is being replaced.
+pub fn comment_of(comment: &str) -> &str {
+    match comment {
+        "" | names::CHANGE_COMMENT => "joined",
+        comment => comment,
     }
 }
 
 /// Says whether this charm closed the node.
-pub fn is_ours(record: &Record) -> bool {
+pub fn is_ours(record: &NodeRecord) -> bool {
     record.has("DRAIN") && record.reason == names::CHANGE_REASON
 }
 
-/// Says whether Slurm closed the node because its description does not fit the machine. Another description may fit. Of a node that came
-/// back to its old description only the words are left.
-fn is_rejection(record: &Record) -> bool {
+/// Says whether Slurm closed the node because its description does not fit the machine. Another description may fit. Of a
+/// node that came back to its old description only the words are left.
+fn is_rejection(record: &NodeRecord) -> bool {
     let complaint = record.reason.starts_with("Low ") || record.reason.starts_with("gres/");
     let (invalid, by_slurm) = (record.has("INVALID_REG"), record.reason_by == "slurm");
     !record.has("DOWN") && ((invalid && (by_slurm || complaint)) || (complaint && by_slurm))
 }
 
-/// Returns the features that a description names.
-pub fn features(node: &Node) -> Vec<String> {
-    let list = node.get("Feature").unwrap_or_default();
-    list.split(',').filter(|feature| !feature.is_empty()).map(str::to_owned).collect()
+/// What is to be done next about this node's description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing.
+    Settled,
+    /// Slurm takes features in place, for good.
+    Features(Vec<String>),
+    /// It has to wait. A weight can be had at once, though Slurm forgets it at its next reconfigure.
+    Pending {
+        weight: Option<u64>,
+    },
+    /// Nobody is there: note what the node has to get back.
+    Begin(Reregistration),
+    /// Keep jobs away unless somebody does already, and mark the record as the old one.
+    Close {
+        drain: bool,
+    },
+    /// Have the next start use the new description.
+    Describe,
+    Delete,
+    /// The record is gone: start anew.
+    Register,
+    /// The new record is there: give back what the old one had.
+    Restore,
+    /// All is done.
+    Forget,
+    /// Somebody came meanwhile, or the change is not wanted any more: leave it all as it was.
+    Abort {
+        reopen: bool,
+        ours: bool,
+    },
+    /// The node is closed by this charm, and no note says why: a note was lost.
+    Orphaned,
+    /// It cannot be told how far it has come.
+    Hold,
 }
 
-/// Returns the weight that a description gives.
-pub fn weight(node: &Node) -> u64 {
-    node.get("Weight").and_then(|weight| weight.parse().ok()).unwrap_or(DEFAULT_WEIGHT)
+/// What the phase of a node follows from.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// How the node should describe itself.
+    pub desired: &'a Node,
+    /// What the next start of slurmd will use.
+    pub on_disk: &'a Node,
+    /// What slurmd runs with. None: it does not run. Inside none: it does, and not as a dynamic node.
+    pub running: Option<Option<&'a Node>>,
+    pub lookup: &'a NodeLookup,
+    pub change: Option<&'a Reregistration>,
+    pub set_weight: Option<u64>,
 }
 
-/// Returns a description with which a node comes up closed.
-pub fn closed_conf(node: &Node, state: &str, reason: &str) -> Node {
-    let mut node = node.clone();
-    // Some characters cannot travel here; the exact text is put back after the registration.
-    let plain = |character: char| match character {
-        '"' | '\'' | '#' | '\\' => ' ',
-        control if control.is_control() => ' ',
-        other => other,
-    };
-    let reason: String = reason.chars().map(plain).collect();
-    let reason = if reason.trim().is_empty() { "unspecified" } else { reason.trim() };
-    for (key, value) in [("State", state), ("Reason", reason)] {
-        node.set(key, value).expect("invariant: a plain text is a value of State and Reason");
+impl Progress<'_> {
+    /// Finds out what is next. `occupancy` is asked only where something depends on it; its failure is handed on.
+    pub fn phase<'o, E>(&self, occupancy: impl FnOnce() -> Result<&'o Occupancy, E>) -> Result<Phase, E> {
+        match self.change {
+            None => self.before(occupancy),
+            Some(change) => self.during(change, occupancy),
+        }
     }
-    node
+
+    fn before<'o, E>(&self, occupancy: impl FnOnce() -> Result<&'o Occupancy, E>) -> Result<Phase, E> {
+        let (NodeLookup::Present(record), Some(_)) = (self.lookup, self.running) else { return Ok(Phase::Settled) };
+        let (desired, on_disk) = (self.desired, &open(self.on_disk));
+        if is_ours(record) {
+            return Ok(Phase::Orphaned);
+        }
+        if is_in_place(on_disk, desired, record) {
+            return Ok(Phase::Settled);
+        }
+        if only_features_differ(on_disk, desired) {
+            return Ok(Phase::Features(all_features(record, on_disk, desired)));
+        }
+        if *occupancy()? == Occupancy::Empty {
+            return Ok(Phase::Begin(Reregistration::of(record, on_disk, desired)));
+        }
+        let weight = description::weight(desired);
+        let news = on_disk.get("Weight") != desired.get("Weight") && record.weight != weight;
+        // A weight that is neither the registered one nor ours is an administrator's.
+        let free = record.weight == description::weight(on_disk) || self.set_weight == Some(record.weight);
+        Ok(Phase::Pending { weight: (news && free).then_some(weight) })
+    }
+
+    fn during<'o, E>(
+        &self,
+        change: &Reregistration,
+        occupancy: impl FnOnce() -> Result<&'o Occupancy, E>,
+    ) -> Result<Phase, E> {
+        let record = match self.lookup {
+            NodeLookup::Present(record) => record,
+            NodeLookup::Absent => return Ok(Phase::Register),
+            NodeLookup::Unreachable { .. } => return Ok(Phase::Hold),
+        };
+        let first = change.first_conf(self.desired);
+        let Some(with) = self.running else { return Ok(Phase::Hold) };
+        let started_anew = with.is_some_and(|with| *with == first || with == self.desired);
+        let marked = record.comment == names::CHANGE_COMMENT;
+        if started_anew && !marked {
+            return Ok(if change.is_restored(record) { Phase::Forget } else { Phase::Restore });
+        }
+        let ours = is_ours(record);
+        let abort = Phase::Abort { reopen: ours || marked, ours };
+        if change.from == self.desired.render() {
+            return Ok(abort);
+        }
+        match occupancy()? {
+            Occupancy::Empty => {}
+            Occupancy::Unknown => return Ok(Phase::Hold),
+            Occupancy::Jobs(_) | Occupancy::Awaited(_) | Occupancy::Reserved(_) => return Ok(abort),
+        }
+        if let Some(renewed) = change.renewed(record) {
+            return Ok(Phase::Begin(renewed));
+        }
+        Ok(match (is_closed(record), marked, *self.on_disk == first) {
+            (false, _, _) => Phase::Close { drain: true },
+            (true, false, _) => Phase::Close { drain: false },
+            (true, true, false) => Phase::Describe,
+            (true, true, true) => Phase::Delete,
+        })
+    }
 }
 
-/// Returns a description without the state of a first registration.
-pub fn open_conf(node: &Node) -> Node {
-    let mut node = node.clone();
-    node.unset("State");
-    node.unset("Reason");
-    node
+/// Says whether a record has all that a description adds to another one.
+pub fn is_in_place(on_disk: &Node, desired: &Node, record: &NodeRecord) -> bool {
+    let on_disk = open(on_disk);
+    let (desired_features, on_disk_features) = (features(desired), features(&on_disk));
+    let there = |feature: &String| record.features.contains(feature);
+    let unwanted = |feature: &String| !desired_features.contains(feature) && there(feature);
+    on_disk == *desired
+        || (only_features_differ(&on_disk, desired)
+            && desired_features.iter().all(there)
+            && !on_disk_features.iter().any(unwanted))
+}
+
+/// What is desired, and what an administrator added.
+fn all_features(record: &NodeRecord, on_disk: &Node, desired: &Node) -> Vec<String> {
+    let (mut all, known) = (features(desired), features(on_disk));
+    let added = record.features.iter().filter(|feature| !known.contains(feature));
+    for feature in added {
+        if !all.contains(feature) {
+            all.push(feature.clone());
+        }
+    }
+    all
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::situations::idle;
+    use crate::world::idle;
 
     fn node(text: &str) -> Node {
         Node::from_config(text).unwrap()
     }
 
-    fn closed(states: &[&str], reason: &str, by: &str) -> Record {
+    fn closed(states: &[&str], reason: &str, by: &str) -> NodeRecord {
         let states = states.iter().map(|state| (*state).to_owned()).collect();
-        Record { states, reason: reason.to_owned(), reason_by: by.to_owned(), ..idle() }
+        NodeRecord { state: states, reason: reason.to_owned(), reason_by: by.to_owned(), ..idle() }
     }
 
     #[test]
     fn what_an_administrator_set_is_noted() {
-        let record = Record {
+        let record = NodeRecord {
             weight: 5,
             features: vec!["compute".to_owned(), "fast".to_owned()],
             comment: "mine".to_owned(),
             notes: NodeNotes { extra: "rack=7".to_owned(), cpu_binding: 4, ..NodeNotes::default() },
             ..closed(&["DOWN", "DRAIN", "DYNAMIC_NORM"], "it's #3", "root")
         };
-        let change = Change::of(&record, &node("CPUs=2 Feature=compute"), &node("CPUs=1 Feature=compute"));
+        let change = Reregistration::of(&record, &node("CPUs=2 Feature=compute"), &node("CPUs=1 Feature=compute"));
         assert_eq!((change.weight, change.comment.as_str()), (Some(5), "mine"));
         assert_eq!(change.features, ["fast"]);
         assert_eq!((change.notes.extra.as_str(), change.notes.cpu_binding), ("rack=7", 4));
         assert_eq!(change.closed.as_ref().unwrap().states, ["DOWN", "DRAIN"]);
         assert_eq!(change.first_conf(&node("CPUs=1")).render(), "CPUs=1 State=DOWN Reason=\"it s  3\"");
-        assert_eq!(Change::parse(&change.render()), Some(change));
+        let text = serde_json::to_string(&change).unwrap();
+        assert_eq!(serde_json::from_str::<Reregistration>(&text).unwrap(), change);
     }
 
     #[test]
     fn a_weight_that_changes_anyway_is_not_given_back() {
-        let record = Record { weight: 5, ..idle() };
-        assert_eq!(Change::of(&record, &node("CPUs=2"), &node("CPUs=2 Weight=7")).weight, None);
-        assert_eq!(Change::of(&record, &node("CPUs=2 Weight=5"), &node("CPUs=1 Weight=5")).weight, None);
+        let record = NodeRecord { weight: 5, ..idle() };
+        assert_eq!(Reregistration::of(&record, &node("CPUs=2"), &node("CPUs=2 Weight=7")).weight, None);
+        assert_eq!(Reregistration::of(&record, &node("CPUs=2 Weight=5"), &node("CPUs=1 Weight=5")).weight, None);
     }
 
     #[test]
     fn neither_our_drain_nor_a_rejection_is_an_administrators() {
         let from = node("CPUs=2");
-        let of = |record: &Record| Change::of(record, &from, &from).closed;
+        let of = |record: &NodeRecord| Reregistration::of(record, &from, &from).closed;
         assert_eq!(of(&closed(&["IDLE", "DRAIN"], names::CHANGE_REASON, "root")), None);
         assert_eq!(of(&closed(&["IDLE", "DRAIN", "INVALID_REG"], "Low RealMemory", "slurm")), None);
         assert_eq!(of(&closed(&["IDLE", "DRAIN"], "gres/gpu count reported lower than configured", "slurm")), None);
@@ -217,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_drain_that_came_meanwhile_is_taken_over() {
-        let change = Change::of(&idle(), &node("CPUs=2"), &node("CPUs=1"));
+        let change = Reregistration::of(&idle(), &node("CPUs=2"), &node("CPUs=1"));
         assert_eq!(change.renewed(&closed(&["IDLE", "DRAIN"], names::CHANGE_REASON, "root")), None);
         let renewed = change.renewed(&closed(&["IDLE", "DRAIN"], "disk", "root")).unwrap();
         assert_eq!(renewed.closed.as_ref().unwrap().reason, "disk");
@@ -227,13 +341,13 @@ mod tests {
     #[test]
     fn all_of_it_has_to_be_back() {
         let record = closed(&["IDLE", "DRAIN"], "disk", "root");
-        let change = Change::of(&record, &node("CPUs=2"), &node("CPUs=1"));
+        let change = Reregistration::of(&record, &node("CPUs=2"), &node("CPUs=1"));
         assert!(!change.is_restored(&idle()));
         assert!(!change.is_restored(&record), "the comment is not");
-        assert!(change.is_restored(&Record { comment: "joined".to_owned(), ..record.clone() }));
+        assert!(change.is_restored(&NodeRecord { comment: "joined".to_owned(), ..record.clone() }));
         let notes = NodeNotes { instance_id: "i-1".to_owned(), ..NodeNotes::default() };
-        let noted = Change { notes: notes.clone(), ..change };
-        assert!(!noted.is_restored(&Record { comment: "joined".to_owned(), ..record.clone() }));
-        assert!(noted.is_restored(&Record { comment: "joined".to_owned(), notes, ..record }));
+        let noted = Reregistration { notes: notes.clone(), ..change };
+        assert!(!noted.is_restored(&NodeRecord { comment: "joined".to_owned(), ..record.clone() }));
+        assert!(noted.is_restored(&NodeRecord { comment: "joined".to_owned(), notes, ..record }));
     }
 }

@@ -1,437 +1,570 @@
 //! What a compute unit does in each situation, and that it comes to an end.
 
-use super::situations::{ROUNDS, idle};
 use super::*;
-use crate::observe::Record;
 use crate::options::Given;
+use crate::world::{World, detected, idle, keys, unreachable};
 use charm::tools::Unreadable;
 use slurm_conf::Node;
+use slurm_ops::packages::Obstacle;
 
-fn steps(seen: &Observed) -> Vec<String> {
-    plan(seen).steps.iter().map(ToString::to_string).collect()
+const NOTHING: [&str; 0] = [];
+
+/// Checks the steps of one dispatch, and returns the world after it.
+#[track_caller]
+fn check(mut world: World, expected: &[&str]) -> World {
+    assert_eq!(world.dispatch().steps, expected);
+    world
 }
 
-/// Checks the first plan, and that what follows from it comes to an end.
-#[track_caller]
-fn check(seen: Observed, expected: &[&str]) {
-    assert_eq!(steps(&seen), expected);
-    seen.settled();
+fn present(record: NodeRecord) -> NodeLookup {
+    NodeLookup::Present(record)
 }
 
 #[test]
 fn packages_come_first_and_need_no_controller() {
-    check(Observed::fresh(), &["install slurmd"]);
-    let seen = Observed::fresh().settled();
-    assert_eq!(seen.machine.reported_version.as_deref(), Some("24.11.5"));
-    assert_eq!(seen.machine.daemon, Daemon::Stopped);
-    assert!(!seen.waking);
+    let mut world = World::fresh();
+    assert_eq!(world.dispatch().steps[0], "install slurmd");
+    assert_eq!(world.installation.reported.as_deref(), Some("24.11.5"));
+    assert_eq!(world.daemon.running, Running::Stopped);
+    assert!(!world.timer);
 }
 
 #[test]
 fn the_way_into_the_cluster_has_this_order() {
-    let mut seen = Observed::fresh().settled().offered();
-    let mut order = Vec::new();
-    for _ in 0..ROUNDS {
-        let plan = plan(&seen).steps;
-        order.extend(plan.iter().map(ToString::to_string));
-        plan.iter().for_each(|step| seen.apply_in_memory(step));
-    }
-    let expected = [
-        "publish partition to slurmctld:3",
-        "write slurmd-charm-failed.service",
-        "write the drop-in of slurmd.service",
-        "write the authentication key",
-        "write /etc/default/slurmd",
-        "start slurmd",
-        "remember what this machine has",
-        "mark the node as joined",
-        "open port 6818",
-        // Until slurmctld has surely saved the node.
-        "look again soon",
-    ];
-    assert_eq!(order, expected);
+    let mut world = World::fresh();
+    world.dispatch();
+    let world = check(
+        world.offered(),
+        &[
+            "publish partition to slurmctld:3",
+            "write slurmd-charm-failed.service",
+            "write the drop-in of slurmd.service",
+            "write the authentication key",
+            "write /etc/default/slurmd",
+            "start slurmd",
+            "note how the node is",
+            "mark the node as joined",
+            "open port 6818",
+        ],
+    );
+    assert!(world.timer, "until slurmctld has surely saved the node");
+    assert_eq!(world.note().lifecycle, Lifecycle::Member);
 }
 
 #[test]
 fn a_joined_node_does_nothing_and_sets_no_timer() {
-    let seen = Observed::joined();
-    assert!(!seen.waking);
-    check(seen, &[]);
+    let world = check(World::joined(), &NOTHING);
+    assert!(!world.timer);
+}
+
+#[test]
+fn a_settled_dispatch_asks_nothing_that_costs_more_than_its_budget() {
+    let done = World::joined().dispatch();
+    let mut asked = done.asked;
+    asked.sort();
+    let expected = [
+        Question::Identity,
+        Question::Options,
+        Question::Controller,
+        Question::Published,
+        Question::KeySecret,
+        Question::PortOpen,
+        Question::RetryTimer,
+        Question::Installation,
+        Question::ServiceFiles,
+        Question::Daemon,
+        Question::StartFile,
+        Question::KeyFile,
+        Question::Note,
+        Question::Boot,
+        Question::Node,
+        Question::MovedFrom,
+        Question::PartitionState,
+    ];
+    assert_eq!(asked, expected);
 }
 
 #[test]
 fn the_leader_publishes_partition_and_node_set_before_it_knows_a_controller() {
-    let seen = Observed::fresh().related().with_partition_config("MaxTime=60 State=UP").settled();
-    let published = &seen.controller.as_ref().unwrap().published;
-    let data = ComputeData::decode(published).unwrap().unwrap();
-    assert_eq!(data.partition, seen.options.partition.clone().unwrap());
+    let mut world = World::fresh().related().with_partition_config("MaxTime=60 State=UP");
+    world.dispatch();
+    let data = ComputeData::decode(&world.published).unwrap().unwrap();
+    assert_eq!(data.partition, world.options.partition.clone().unwrap());
     assert_eq!(data.nodeset.feature().as_str(), "compute");
-    assert!(seen.waking);
+    assert!(world.timer);
 }
 
 #[test]
 fn only_the_leader_publishes() {
-    let seen = Observed::fresh().offered().not_leading().settled();
-    assert!(seen.controller.unwrap().published.is_empty());
+    let mut world = World::fresh().offered().not_leading();
+    world.dispatch();
+    assert!(world.published.is_empty());
 }
 
 #[test]
 fn a_partition_that_cannot_be_used_is_not_published_and_stops_nothing() {
-    let seen = Observed::joined().with_partition_config("MaxTime=soon");
-    check(seen, &[]);
+    check(World::joined().with_partition_config("MaxTime=soon"), &NOTHING);
+}
+
+#[test]
+fn a_partition_that_the_installed_slurm_refuses_is_not_published() {
+    let mut world = World::joined().with_partition_config("MaxTim=60");
+    world.verdict = Candidate::Refused { reason: "unrecognized key: MaxTim".to_owned() };
+    let expected = "blocked: option partition-config `MaxTim=60`: unknown key `maxtim`, did you mean MaxTime?";
+    assert_eq!(world.shown(), expected);
+    check(world, &NOTHING);
+}
+
+#[test]
+fn a_partition_that_is_published_is_not_judged_again() {
+    let mut world = World::joined().with_partition_config("NewKey=60");
+    assert!(world.dispatch().asked.contains(&Question::Verdict));
+    assert!(!world.dispatch().asked.contains(&Question::Verdict));
 }
 
 #[test]
 fn a_changed_partition_is_published_and_touches_no_daemon() {
-    check(Observed::joined().with_partition_config("MaxTime=60"), &["publish partition to slurmctld:3"]);
+    check(World::joined().with_partition_config("MaxTime=60"), &["publish partition to slurmctld:3"]);
 }
 
 #[test]
 fn the_node_is_described_by_what_it_has_and_by_its_application() {
-    let seen = Observed::joined();
-    let launch = seen.machine.written.unwrap();
-    assert_eq!(launch.node_name.as_str(), "compute-0");
+    let world = World::joined();
+    let options = world.start_file.options.as_ref().unwrap();
+    assert_eq!(options.name.as_str(), "compute-0");
     assert_eq!(
-        launch.conf.render(),
+        world.conf(),
         "CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=24103 MemSpecLimit=1024 Feature=compute"
     );
-    assert_eq!(launch.controllers[0].to_string(), "c1:6817");
+    assert_eq!(options.controllers[0].to_string(), "c1:6817");
 }
 
 #[test]
 fn a_small_machine_keeps_an_eighth_for_itself() {
-    let mut seen = Observed::fresh().offered();
-    seen.machine.detected = Some(Node::from_detected("NodeName=x CPUs=1 RealMemory=900").unwrap());
-    let seen = seen.settled();
-    assert_eq!(seen.machine.written.unwrap().conf.get("MemSpecLimit"), Some("112"));
+    let mut world = World::fresh().offered();
+    world.detected = Some(Node::from_detected("NodeName=x CPUs=1 RealMemory=900").unwrap());
+    world.dispatch();
+    assert!(world.conf().contains("MemSpecLimit=112"), "{}", world.conf());
+}
+
+#[test]
+fn a_description_of_a_neighbour_that_has_gone_is_not_taken_over() {
+    let mut world = World::fresh().offered();
+    let mut left = World::joined().start_file.options.unwrap();
+    left.name = "gpu-0".parse().unwrap();
+    left.conf = Node::from_config("CPUs=1 Feature=gpu").unwrap();
+    world.start_file.options = Some(left);
+    world.dispatch();
+    assert!(world.conf().contains("CPUs=2") && world.conf().ends_with("Feature=compute"), "{}", world.conf());
 }
 
 #[test]
 fn without_a_key_nothing_is_started_and_the_unit_looks_again() {
     for why in [Unreadable::NotAllowed, Unreadable::NotFound, Unreadable::AgentGone] {
-        let seen = Observed::fresh().offered().with_key(Key::Unreadable(why)).settled();
-        assert_eq!(seen.machine.daemon, Daemon::Stopped);
-        assert!(seen.waking);
+        let mut world = World::fresh().offered().with_secret(KeySecret::Unreadable(why));
+        world.dispatch();
+        assert_eq!(world.daemon.running, Running::Stopped);
+        assert!(world.timer);
     }
 }
 
 #[test]
 fn a_key_on_the_disk_goes_on_serving_when_the_secret_is_gone() {
-    check(Observed::joined().with_key(Key::Unreadable(Unreadable::NotAllowed)), &[]);
-    let mut seen = Observed::joined().with_key(Key::Unreadable(Unreadable::NotFound));
-    seen.machine.daemon = Daemon::Stopped;
-    check(seen, &["start slurmd"]);
+    check(World::joined().with_secret(KeySecret::Unreadable(Unreadable::NotAllowed)), &NOTHING);
+    let mut world = World::joined().with_secret(KeySecret::Unreadable(Unreadable::NotFound));
+    world.daemon.running = Running::Stopped;
+    assert_eq!(world.first_step(), "start slurmd");
 }
 
 #[test]
-fn a_changed_key_is_written_and_restarts_nothing() {
-    let seen = Observed::joined().with_key(Key::Offered { same_as_on_disk: false });
-    check(seen, &["write the authentication key"]);
+fn a_changed_key_is_written_and_loaded_at_once() {
+    let expected = ["write the authentication key", "reload slurmd", "note why slurmd is reloaded"];
+    let world = check(World::joined().with_secret(KeySecret::Offered(keys("B"))), &expected);
+    check(world, &NOTHING);
+}
+
+#[test]
+fn a_key_that_was_written_by_a_dispatch_that_died_is_loaded_once() {
+    let mut world = World::joined().with_secret(KeySecret::Offered(keys("B")));
+    world.dispatch_until(1);
+    let later = world.daemon.started.unwrap() + 7;
+    world.key.modified = Some(std::time::Duration::from_secs(later));
+    let world = check(world, &["reload slurmd", "note why slurmd is reloaded"]);
+    check(world, &NOTHING);
+}
+
+#[test]
+fn a_key_is_not_loaded_at_the_price_of_jobs() {
+    let mut world = World::joined().with_secret(KeySecret::Offered(keys("B")));
+    world.daemon.kill_mode = "control-group".to_owned();
+    check(world, &["write the authentication key"]);
+}
+
+#[test]
+fn a_key_that_was_there_before_the_start_is_not_loaded_again() {
+    let mut world = World::joined();
+    world.start();
+    check(world, &["note how the node is"]);
 }
 
 #[test]
 fn a_changed_list_of_controllers_is_written_for_the_next_start_only() {
-    check(Observed::joined().with_controllers(&["c1", "c2"]), &["write /etc/default/slurmd"]);
-    let seen = Observed::joined().with_controllers(&["c1", "c2"]).settled();
-    let Daemon::Running { with: Some(with) } = seen.machine.daemon else { panic!() };
-    assert_eq!(with.controllers.len(), 1);
+    let world = check(World::joined().with_controllers(&["c1", "c2"]), &["write /etc/default/slurmd"]);
+    assert_eq!(world.daemon.with.unwrap().controllers.len(), 1);
 }
 
 #[test]
 fn a_daemon_whose_controllers_are_all_gone_is_restarted_with_the_new_ones() {
-    let seen = Observed::joined().with_controllers(&["c9"]).settled();
-    assert!(
-        matches!(&seen.machine.daemon, Daemon::Running { with: Some(with) } if with.controllers[0].host.as_str() == "c1")
-    );
-    check(seen.with_registration(Registration::Unreachable), &["restart slurmd"]);
+    let mut world = World::joined().with_controllers(&["c9"]);
+    world.dispatch();
+    assert_eq!(world.daemon.with.as_ref().unwrap().controllers[0].host.as_str(), "c1");
+    assert_eq!(world.with_node(unreachable()).first_step(), "restart slurmd");
 }
 
 #[test]
 fn controllers_that_do_not_answer_are_no_reason_to_restart() {
-    let seen = Observed::joined().with_registration(Registration::Unreachable);
-    check(seen, &["look again soon"]);
+    let world = check(World::joined().with_node(unreachable()), &NOTHING);
+    assert!(world.timer);
 }
 
 #[test]
 fn a_restart_lost_with_the_last_hook_is_made_up_for() {
-    let mut seen = Observed::joined();
-    seen.machine.daemon = Daemon::Running { with: None };
-    check(seen, &["restart slurmd"]);
+    let mut world = World::joined();
+    world.daemon.with = None;
+    assert_eq!(world.first_step(), "restart slurmd");
 }
 
 #[test]
 fn a_node_that_the_controllers_forgot_registers_again() {
-    check(Observed::joined().with_registration(Registration::Absent), &["reload slurmd"]);
+    check(World::joined().with_node(NodeLookup::Absent), &["reload slurmd", "mark the node as joined"]);
 }
 
 #[test]
 fn a_node_whose_address_changed_registers_again_once() {
-    let mut seen = Observed::joined();
-    seen.machine.moved_from = Some("192.0.2.7".to_owned());
-    assert_eq!(plan(&seen).steps, [Step::NoteAddress("192.0.2.7".to_owned()), Step::ReloadDaemon]);
-    seen.tried.reload = true;
-    assert!(!plan(&seen).steps.contains(&Step::ReloadDaemon));
+    let mut world = World::joined();
+    world.moved_from = Some("192.0.2.7".to_owned());
+    let world = check(world, &["reload slurmd", "note why slurmd is reloaded"]);
+    assert_eq!(world.boot.note.address.as_deref(), Some("192.0.2.7"));
+    check(world, &NOTHING);
 }
 
 #[test]
 fn a_slurmd_stuck_beside_its_successor_is_restarted_because_it_hears_no_reload() {
-    let mut seen = Observed::joined().with_registration(Registration::Absent);
-    seen.machine.stuck = true;
-    assert_eq!(steps(&seen), ["restart slurmd"]);
+    let mut world = World::joined().with_node(NodeLookup::Absent);
+    world.stale_processes = true;
+    assert_eq!(world.first_step(), "restart slurmd");
     // Not at the price of jobs.
-    seen.machine.kill_mode = "control-group".to_owned();
-    assert_eq!(steps(&seen), ["reload slurmd"]);
+    world.daemon.kill_mode = "control-group".to_owned();
+    assert_eq!(world.first_step(), "reload slurmd");
 }
 
 #[test]
 fn a_slurmd_stuck_in_a_reconfigure_is_restarted_and_one_whose_controller_is_away_is_not() {
-    let mut seen = Observed::joined().with_registration(Registration::Unreachable);
-    check(seen.clone(), &["look again soon"]);
-    seen.machine.stuck = true;
-    assert_eq!(steps(&seen), ["restart slurmd"]);
-    seen.machine.kill_mode = "control-group".to_owned();
-    assert_eq!(steps(&seen), ["look again soon"], "not at the price of jobs");
+    let mut world = World::joined().with_node(unreachable());
+    check(world.clone(), &NOTHING);
+    world.stale_processes = true;
+    assert_eq!(world.first_step(), "restart slurmd");
+    world.daemon.kill_mode = "control-group".to_owned();
+    let world = check(world, &NOTHING);
+    assert!(world.timer, "not at the price of jobs");
 }
 
 #[test]
 fn a_node_that_a_crash_forgets_before_it_is_saved_is_back_with_the_next_look() {
-    let seen = Observed::fresh().offered().settled();
-    assert!(seen.waking, "the timer outlives the hook that joined");
-    let seen = seen.in_the_next_hook().with_registration(Registration::Absent);
-    assert_eq!(steps(&seen), ["reload slurmd"]);
-    let seen = seen.settled();
-    assert!(seen.waking, "it has been marked again, so it is looked at again");
-    assert_eq!(steps(&seen.in_the_timers_call()), ["look again no more"]);
-}
-
-#[test]
-fn only_the_timers_own_call_ends_the_timer() {
-    let seen = Observed::fresh().offered().settled();
-    assert!(seen.waking);
-    // A hook that comes long after finds nothing to do, and still leaves the last look to the timer.
-    let seen = seen.in_the_next_hook();
-    check(seen.clone(), &[]);
-    check(seen.in_the_timers_call(), &["look again no more"]);
+    let mut world = World::fresh().offered();
+    world.dispatch();
+    assert!(world.timer, "the timer outlives the hook that joined");
+    let mut world = world.later().called_by(Trigger::Retry).with_node(NodeLookup::Absent);
+    assert_eq!(world.dispatch().steps[0], "reload slurmd");
+    assert!(world.timer, "it has been marked again, so it is looked at again");
+    let world = check(world.later(), &NOTHING);
+    assert!(!world.timer);
 }
 
 #[test]
 fn a_daemon_just_started_is_given_time_to_register() {
-    let mut seen = Observed::joined().with_registration(Registration::Absent);
-    seen.tried.start = true;
-    check(seen, &["look again soon"]);
+    let mut world = World::joined();
+    world.daemon.running = Running::Stopped;
+    world.vain = vec![Step::MarkJoined(BootNote::default())];
+    assert_eq!(world.first_step(), "start slurmd");
+    let mut world = World::joined().with_node(NodeLookup::Absent);
+    world.daemon.with = None;
+    world.vain = vec![Step::RestartDaemon];
+    let world = check(world, &["restart slurmd"]);
+    assert!(world.timer);
 }
 
 #[test]
 fn a_daemon_that_does_not_come_up_is_started_once_per_dispatch() {
-    let mut seen = Observed::joined();
-    seen.machine.daemon = Daemon::Failing { result: "exit-code".to_owned() };
-    assert_eq!(steps(&seen), ["start slurmd"]);
-    seen.tried.start = true;
-    check(seen.with_registration(Registration::Unreachable), &["look again soon"]);
+    let mut world = World::joined().failing(None);
+    world.vain = vec![Step::StartDaemon];
+    let world = check(world, &["start slurmd"]);
+    assert!(world.timer);
 }
 
 #[test]
 fn a_daemon_that_waits_for_its_controller_is_left_alone() {
-    let mut seen = Observed::joined().with_registration(Registration::Unreachable);
-    let with = seen.machine.written.clone();
-    seen.machine.daemon = Daemon::Starting { with };
-    check(seen, &["look again soon"]);
+    let mut world = World::joined().with_node(unreachable());
+    world.daemon.running = Running::Starting;
+    world.key.modified = Some(std::time::Duration::from_secs(1));
+    let world = check(world, &NOTHING);
+    assert!(world.timer);
 }
 
 #[test]
 fn a_mark_that_did_not_take_is_looked_at_again() {
-    let mut seen = Observed::joined().with_registration(Registration::Present(idle()));
-    assert_eq!(steps(&seen), ["mark the node as joined"]);
-    seen.tried.mark = true;
-    check(seen, &["look again soon"]);
+    let mut world = World::joined().with_node(present(idle()));
+    world.vain = vec![Step::MarkJoined(world.boot.note.clone())];
+    let world = check(world, &["mark the node as joined"]);
+    assert!(world.timer);
 }
 
 #[test]
 fn a_comment_of_the_administrator_stays() {
-    let record = Record { comment: "rack 7".to_owned(), ..idle() };
-    check(Observed::joined().with_registration(Registration::Present(record)), &[]);
+    let record = NodeRecord { comment: "rack 7".to_owned(), ..idle() };
+    check(World::joined().with_node(present(record)), &NOTHING);
 }
 
 #[test]
 fn a_node_outside_its_partition_is_looked_at_again() {
-    let record = Record { partitions: Vec::new(), comment: "joined".to_owned(), ..idle() };
-    check(Observed::joined().with_registration(Registration::Present(record)), &["look again soon"]);
+    let record = NodeRecord { partitions: Vec::new(), comment: "joined".to_owned(), ..idle() };
+    let world = check(World::joined().with_node(present(record)), &NOTHING);
+    assert!(world.timer);
 }
 
 #[test]
 fn what_an_administrator_did_to_the_node_is_not_undone() {
     for states in [["IDLE", "DRAIN"], ["DOWN", "DYNAMIC_NORM"], ["ALLOCATED", "DRAIN"]] {
-        let states = states.map(str::to_owned).to_vec();
-        let record = Record { states, reason: "disk".to_owned(), comment: "joined".to_owned(), ..idle() };
-        check(Observed::joined().with_registration(Registration::Present(record)), &[]);
+        let state = states.map(str::to_owned).to_vec();
+        let record = NodeRecord { state, reason: "disk".to_owned(), comment: "joined".to_owned(), ..idle() };
+        check(World::joined().with_node(present(record)), &NOTHING);
     }
 }
 
 #[test]
 fn losing_the_relation_stops_nothing() {
-    let mut seen = Observed::joined();
-    seen.controller = None;
-    seen.key = Key::NotOffered;
-    check(seen, &[]);
+    let mut world = World::joined();
+    world.controller = None;
+    check(world, &NOTHING);
 }
 
 #[test]
 fn losing_the_data_stops_nothing() {
-    let mut seen = Observed::joined();
-    seen.controller.as_mut().unwrap().offer = Offer::Nothing;
-    check(seen, &["look again soon"]);
+    let mut world = World::joined();
+    world.controller.as_mut().unwrap().data = RemoteData::Nothing;
+    let world = check(world, &NOTHING);
+    assert!(world.timer);
 }
 
 #[test]
 fn unusable_data_is_settled_until_it_changes() {
-    let mut seen = Observed::fresh().related().settled();
-    seen.controller.as_mut().unwrap().offer = Offer::Unusable("key controllers".to_owned());
-    check(seen.in_the_timers_call(), &["look again no more"]);
+    let mut world = World::fresh().related();
+    world.dispatch();
+    assert!(world.timer);
+    world.controller.as_mut().unwrap().data = RemoteData::Unusable("key controllers".to_owned());
+    let world = check(world.called_by(Trigger::Retry), &NOTHING);
+    assert!(!world.timer);
 }
 
 #[test]
-fn a_leaving_unit_changes_nothing_but_its_timer() {
-    let mut seen = Observed::fresh().offered();
-    seen.leaving = true;
-    check(seen.clone(), &[]);
-    seen.waking = true;
-    check(seen, &["look again no more"]);
+fn a_relation_of_which_no_hook_tells_is_looked_at_again_by_the_timer() {
+    let mut world = World::joined();
+    world.controller.as_mut().unwrap().stale = true;
+    assert_eq!(world.shown(), "active: idle, partition compute");
+    let world = check(world, &NOTHING);
+    assert!(world.timer);
+}
+
+#[test]
+fn a_leaving_unit_changes_nothing() {
+    for trigger in [Trigger::Juju, Trigger::Retry, Trigger::DaemonFailure] {
+        let mut world = World::fresh().offered().called_by(trigger);
+        world.leaving = true;
+        world.timer = true;
+        assert_eq!(world.shown(), "maintenance: leaving", "{trigger:?}");
+        let world = check(world, &NOTHING);
+        assert_eq!(world.timer, trigger != Trigger::Retry, "{trigger:?}");
+    }
+}
+
+#[test]
+fn a_leaving_unit_whose_slurmd_has_failed_does_not_start_it() {
+    for trigger in [Trigger::Juju, Trigger::Retry, Trigger::DaemonFailure] {
+        let mut world = World::joined().failing(None).called_by(trigger);
+        world.leaving = true;
+        check(world, &NOTHING);
+    }
 }
 
 #[test]
 fn a_slurmd_newer_than_its_controllers_is_not_started_and_one_that_runs_is_not_touched() {
-    let mut seen = Observed::fresh().settled().offered();
-    seen.machine.version = Some("26.05.1".parse().unwrap());
-    let seen = seen.settled();
-    assert_eq!(seen.machine.daemon, Daemon::Stopped);
-    assert!(!seen.waking, "Juju tells when the controllers have been upgraded");
-    let mut seen = Observed::joined();
-    seen.machine.version = Some("26.05.1".parse().unwrap());
-    seen.machine.reported_version = Some("26.05.1".to_owned());
-    check(seen.with_wish("Weight=7"), &["look again soon"]);
+    let mut world = World::fresh();
+    world.dispatch();
+    let mut world = world.offered();
+    world.installation.version = Some("26.05.1".parse().unwrap());
+    world.dispatch();
+    assert_eq!(world.daemon.running, Running::Stopped);
+    assert!(!world.timer, "Juju tells when the controllers have been upgraded");
+    let mut world = World::joined();
+    world.installation.version = Some("26.05.1".parse().unwrap());
+    world.installation.reported = Some("26.05.1".to_owned());
+    let world = check(world.with_request("Weight=7"), &NOTHING);
+    assert!(world.timer);
 }
 
 #[test]
-fn an_alarm_starts_nothing_and_leaves_the_next_try_to_the_timer() {
-    let mut seen = Observed::joined().with_registration(Registration::Unreachable);
-    seen.machine.daemon = Daemon::Failing { result: "exit-code".to_owned() };
-    seen.alarmed = true;
-    check(seen, &["look again soon"]);
+fn a_call_because_of_a_failure_starts_nothing_and_leaves_the_next_try_to_the_timer() {
+    let world = check(World::joined().failing(None).called_by(Trigger::DaemonFailure), &NOTHING);
+    assert!(world.timer);
 }
 
 #[test]
 fn a_description_that_slurmd_cannot_read_is_put_right() {
-    let mut seen = Observed::joined().with_registration(Registration::Unreachable);
-    seen.machine.daemon = Daemon::Failing { result: "exit-code".to_owned() };
-    seen.machine.written.as_mut().unwrap().conf.set("Bogus", "1").unwrap();
-    assert_eq!(steps(&seen), ["start slurmd"], "it may fail for many reasons");
-    seen.machine.complaint = Some("unrecognized key: Bogus / fatal: failed to create dynamic node 'x'".to_owned());
-    assert_eq!(steps(&seen), ["write /etc/default/slurmd"]);
-    assert!(!seen.settled().machine.written.unwrap().conf.render().contains("bogus"));
+    let mut world = World::joined().failing(None);
+    world.conf_mut().set("Bogus", "1").unwrap();
+    assert_eq!(world.first_step(), "start slurmd", "it may fail for many reasons");
+    world.complaint = Some("unrecognized key: Bogus / fatal: failed to create dynamic node 'x'".to_owned());
+    assert_eq!(world.dispatch().steps[0], "write /etc/default/slurmd");
+    assert!(!world.conf().contains("bogus"));
 }
 
 #[test]
 fn packages_are_not_installed_from_a_source_that_cannot_be_used() {
     let bad = Given { slurm_source: "ppa:", ..Given::default() };
-    check(Observed::fresh().with_options(&bad), &[]);
-    check(Observed::fresh().offered().not_leading().with_options(&bad), &[]);
-    check(Observed::joined().with_options(&bad), &[]);
+    check(World::fresh().with_options(&bad), &NOTHING);
+    check(World::fresh().offered().not_leading().with_options(&bad), &NOTHING);
+    check(World::joined().with_options(&bad), &NOTHING);
 }
 
 #[test]
 fn a_source_that_does_not_answer_is_tried_again_later() {
-    let mut seen = Observed::fresh().with_options(&Given { slurm_source: "ppa:a/b", ..Given::default() });
-    assert_eq!(steps(&seen), ["install slurmd"]);
     for obstacle in [Obstacle::Failed("no Release file".to_owned()), Obstacle::Passing("locked".to_owned())] {
-        seen.tried.install = Some(obstacle);
-        assert_eq!(steps(&seen), ["look again soon"]);
-        assert_eq!(steps(&seen.clone().related().not_leading()), ["look again soon"]);
+        let mut world = World::fresh().with_options(&Given { slurm_source: "ppa:a/b", ..Given::default() });
+        world.apt = Some(obstacle);
+        for world in [world.clone(), world.related().not_leading()] {
+            let world = check(world, &["install slurmd"]);
+            assert!(world.timer);
+        }
     }
 }
 
 #[test]
 fn an_archive_without_a_usable_slurm_is_left_to_the_operator() {
-    let mut seen = Observed::fresh();
-    seen.tried.install = Some(Obstacle::Unknown { package: "slurmd".to_owned() });
-    check(seen.clone(), &[]);
-    check(seen.clone().related().not_leading(), &[]);
-    check(seen.offered().not_leading(), &[]);
+    let mut world = World::fresh();
+    world.apt = Some(Obstacle::Unknown { package: "slurmd".to_owned() });
+    for world in [world.clone(), world.clone().related().not_leading(), world.offered().not_leading()] {
+        let world = check(world, &["install slurmd"]);
+        assert!(!world.timer);
+    }
 }
 
 #[test]
 fn a_slurm_that_is_too_old_is_replaced_unless_it_runs() {
-    let mut seen = Observed::fresh();
-    seen.machine.unfit = Some(Obstacle::TooOld { package: "slurmd".to_owned(), found: "23.11.4".to_owned() });
-    check(seen.clone(), &["install slurmd"]);
-    seen.machine.daemon = Daemon::Starting { with: None };
-    check(seen.clone(), &["install slurmd"]);
-    seen.machine.daemon = Daemon::Running { with: None };
-    check(seen.clone(), &[]);
-    check(seen.offered().not_leading(), &[]);
+    let mut world = World::fresh();
+    world.installation.unfit = Some(Obstacle::TooOld { package: "slurmd".to_owned(), found: "23.11.4".to_owned() });
+    assert_eq!(world.first_step(), "install slurmd");
+    world.daemon.running = Running::Starting;
+    assert_eq!(world.first_step(), "install slurmd");
+    world.daemon.running = Running::Up;
+    check(world.clone(), &NOTHING);
+    check(world.offered().not_leading(), &NOTHING);
 }
 
 #[test]
 fn packages_that_cannot_be_held_now_are_held_later() {
-    let mut seen = Observed::joined();
-    seen.machine.held = false;
-    assert_eq!(steps(&seen), ["hold the packages of Slurm"]);
-    seen.tried.hold = true;
-    assert_eq!(steps(&seen), ["look again soon"]);
+    let mut world = World::joined();
+    world.installation.held = false;
+    world.apt = Some(Obstacle::Passing("locked".to_owned()));
+    let world = check(world, &["hold the packages of Slurm"]);
+    assert!(world.timer);
+}
+
+/// A node whose key was replaced in the second in which slurmd was started, so that it counts as loaded.
+fn refused() -> World {
+    let why = "Protocol authentication error".to_owned();
+    World::joined().with_node(NodeLookup::Unreachable { why })
 }
 
 #[test]
 fn a_daemon_with_an_old_key_that_is_refused_is_restarted_and_nobody_else_is() {
-    let mut seen = Observed::joined().with_registration(Registration::Unreachable);
-    seen.machine.cause = Some(Cause::Authentication);
-    check(seen.clone(), &["look again soon"]);
-    seen.machine.key_is_news = true;
-    assert_eq!(steps(&seen), ["restart slurmd"]);
-    seen.machine.kill_mode = "control-group".to_owned();
-    assert_eq!(steps(&seen), ["look again soon"], "its jobs would die with it");
+    let mut world = refused();
+    assert_eq!(world.first_step(), "restart slurmd");
+    world.key.modified = Some(std::time::Duration::from_secs(1));
+    check(world.clone(), &NOTHING);
+    let mut world = refused();
+    world.daemon.kill_mode = "control-group".to_owned();
+    check(world, &NOTHING);
 }
 
 #[test]
 fn a_daemon_that_waits_with_an_old_key_is_started_with_the_new_one() {
-    let mut seen = Observed::joined().with_registration(Registration::Unreachable);
-    seen.machine.daemon = Daemon::Starting { with: seen.machine.written.clone() };
-    check(seen.clone(), &["look again soon"]);
-    seen.machine.key_is_news = true;
-    seen.alarmed = true;
-    assert_eq!(steps(&seen), ["restart slurmd"]);
+    let mut world = World::joined().with_node(unreachable()).called_by(Trigger::DaemonFailure);
+    world.daemon.running = Running::Starting;
+    assert_eq!(world.first_step(), "restart slurmd");
+    world.key.modified = Some(std::time::Duration::from_secs(1));
+    check(world, &NOTHING);
 }
 
 #[test]
 fn a_daemon_that_looks_for_controllers_that_are_gone_is_started_anew() {
-    let mut seen = Observed::joined().with_controllers(&["c9"]).with_registration(Registration::Unreachable);
-    let with = seen.machine.written.clone();
-    seen.machine.daemon = Daemon::Starting { with };
-    assert_eq!(steps(&seen), ["write /etc/default/slurmd"]);
-    let seen = seen.settled();
-    assert!(matches!(seen.machine.daemon, Daemon::Running { .. }));
+    let mut world = World::joined().with_controllers(&["c9"]).with_node(unreachable());
+    world.daemon.running = Running::Starting;
+    world.key.modified = Some(std::time::Duration::from_secs(1));
+    assert_eq!(world.dispatch().steps[..2], ["write /etc/default/slurmd", "restart slurmd"]);
+    assert!(world.is_up());
+}
+
+#[test]
+fn units_that_systemd_has_not_read_are_read() {
+    let mut world = World::joined();
+    world.daemon.needs_reload_of_units = true;
+    check(world, &["have systemd read its unit files"]);
+}
+
+#[test]
+fn a_note_that_cannot_be_read_stops_work_on_the_description_and_nothing_else() {
+    let mut world = World::joined().with_request("RealMemory=900");
+    world.note.node = Err("/var/lib/slurmd-charm/node.json: EOF".to_owned());
+    let conf = world.conf();
+    let mut world = check(world, &NOTHING);
+    assert!(world.shown().starts_with("blocked: /var/lib/slurmd-charm/node.json: EOF"), "{}", world.shown());
+    // slurmd can be started all the same, with what it had.
+    world.daemon.running = Running::Stopped;
+    let world = check(world, &["start slurmd"]);
+    assert_eq!((world.is_up(), world.conf()), (true, conf));
+    assert!(world.note.node.is_err());
+}
+
+#[test]
+fn notes_of_an_earlier_version_are_taken_over_first() {
+    let mut world = World::joined();
+    world.note.old = true;
+    let expected = ["take over the notes of an earlier version", "remove the notes of an earlier version"];
+    check(world, &expected);
 }
 
 #[test]
 fn a_hook_killed_after_any_step_and_run_again_ends_in_the_same_state() {
-    let goal = Observed::fresh().offered().settled();
-    for killed_after in 0..10 {
-        let mut seen = Observed::fresh().offered();
-        let mut taken = 0;
-        'killed: for _ in 0..ROUNDS {
-            for step in plan(&seen).steps {
-                if taken == killed_after {
-                    break 'killed;
-                }
-                seen.apply_in_memory(&step);
-                taken += 1;
-            }
-        }
+    let mut goal = World::fresh().offered();
+    let length = goal.dispatch().steps.len();
+    for killed_after in 0..length {
+        let mut world = World::fresh().offered();
+        world.dispatch_until(killed_after);
         // What a dead hook told Juju is lost; what it did to the machine is not.
-        seen.port_open = false;
-        seen.controller.as_mut().unwrap().published.clear();
-        let seen = seen.in_the_next_hook().settled();
-        assert_eq!(seen.machine.written, goal.machine.written, "killed after {killed_after}");
-        assert_eq!(seen.machine.registration, goal.machine.registration, "killed after {killed_after}");
-        assert_eq!(seen.controller.unwrap().published, goal.controller.clone().unwrap().published);
-        assert!(seen.port_open);
+        world.port_open = false;
+        world.published.clear();
+        world.dispatch();
+        assert_eq!(world.start_file, goal.start_file, "killed after {killed_after}");
+        assert_eq!(world.node, goal.node, "killed after {killed_after}");
+        assert_eq!(world.published, goal.published, "killed after {killed_after}");
+        assert!(world.port_open);
     }
+}
+
+#[test]
+fn a_little_more_memory_is_no_change() {
+    let mut world = World::joined();
+    world.note_mut().detection = None;
+    world.detected = Some(detected(24_200));
+    check(world, &["note how the node is"]);
 }

@@ -7,6 +7,7 @@ use crate::machine::{fails, says};
 use serde_json::{Value, json};
 use slurm_conf::HostList;
 use slurm_ops::command::Ended;
+use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 
@@ -243,8 +244,21 @@ impl Slurm {
 }
 
 fn candidate(root: &Path) -> Option<String> {
-    let candidates = ["etc/slurm/slurm.conf.candidate", "run/slurm-charm-candidate.conf"];
-    candidates.iter().find_map(|path| fs::read_to_string(root.join(path)).ok())
+    let told = CANDIDATE.with_borrow(Clone::clone);
+    told.or_else(|| fs::read_to_string(root.join("etc/slurm/slurm.conf.candidate")).ok())
+}
+
+thread_local! {
+    /// The slurm.conf that the program of this thread is told to read.
+    static CANDIDATE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs a program that is told to read this slurm.conf, if any.
+pub(crate) fn reading<T>(candidate: Option<String>, run: impl FnOnce() -> T) -> T {
+    CANDIDATE.set(candidate);
+    let done = run();
+    CANDIDATE.set(None);
+    done
 }
 
 fn partition(name: &str, settings: &Settings) -> Value {

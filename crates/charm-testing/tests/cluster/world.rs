@@ -1,7 +1,9 @@
 //! Both charms on one model and in one Slurm, each unit on a machine of its own.
 
-use charm::{AppName, Charm, Context, RelationId, Tools, UnitName};
+use charm::runtime::Charm;
+use charm::{AppName, Context, RelationId, Tools, UnitName};
 use charm_testing::{FakeMachine, FakeSlurm, Hook, Model};
+use slurm_unit::{Hands, View};
 use slurmctld_charm::Slurmctld;
 use slurmd_charm::Slurmd;
 use std::collections::BTreeMap;
@@ -16,22 +18,28 @@ pub const KEY_FILE: &str = "/etc/slurm/slurm.jwks";
 pub const CONF: &str = "/etc/slurm/slurm.conf";
 pub const AUTH_SECRET: &str = "slurm-auth-key";
 
-/// Runs a dispatch of the controller's charm.
-fn controller(machine: FakeMachine) -> impl Fn(&Hook, Context, Tools) -> ExitCode + Send + Sync {
+/// Runs a dispatch of a unit's charm.
+fn charm_of<C: Charm<View = View, Hands = Hands>>(
+    machine: FakeMachine,
+) -> impl Fn(&Hook, Context, Tools) -> ExitCode + Send + Sync {
     move |_, ctx, tools| {
-        let begin = |ctx, tools: &Tools| slurm_unit::View::split(ctx, tools, &machine.machine());
-        charm::runtime::dispatch::<Slurmctld>(ctx, &tools, begin)
+        charm::runtime::dispatch::<C>(ctx, &tools, |ctx, tools| View::split(ctx, tools, &machine.machine()))
     }
 }
 
 /// Runs a dispatch of a node's charm. Its timer calls seconds later, when Slurm has saved what it was told.
 fn node(machine: FakeMachine) -> impl Fn(&Hook, Context, Tools) -> ExitCode + Send + Sync {
-    const MARKED: &str = "/run/slurmd-charm-marked";
+    const NOTE: &str = "/run/slurmd-charm/boot.json";
+    let run = charm_of::<Slurmd>(machine.clone());
     move |hook, ctx, tools| {
-        if hook.name() == "look-again" && machine.read(MARKED).is_some() {
-            machine.write(MARKED, "0\n");
+        if hook.name() == Slurmd::RETRY
+            && let Some(note) = machine.read(NOTE)
+        {
+            let mut note: serde_json::Value = serde_json::from_str(&note).unwrap();
+            note["marked"] = 0.into();
+            machine.write(NOTE, &note.to_string());
         }
-        charm::dispatch::dispatch(ctx, &tools, |ctx, tools| Slurmd::on(machine.machine(), ctx, tools))
+        run(hook, ctx, tools)
     }
 }
 
@@ -60,16 +68,12 @@ impl World {
     pub fn add_unit(&mut self, app: &AppName) -> UnitName {
         let unit = self.model.add_unit(app).unwrap();
         let machine = FakeMachine::of(&unit).in_cluster(&self.slurm).under(self.model.knife());
-        match *app == self.controllers {
-            true => self.model.host(
-                &unit,
-                &machine,
-                <Slurmctld as charm::runtime::Charm>::EVENTS,
-                controller(machine.clone()),
-            ),
-            false => self.model.host(&unit, &machine, Slurmd::TIMERS, node(machine.clone())),
-        }
-        .unwrap();
+        let hosted = if *app == self.controllers {
+            self.model.host(&unit, &machine, Slurmctld::EVENTS, charm_of::<Slurmctld>(machine.clone()))
+        } else {
+            self.model.host(&unit, &machine, Slurmd::EVENTS, node(machine.clone()))
+        };
+        hosted.unwrap();
         self.machines.insert(unit.clone(), machine);
         unit
     }

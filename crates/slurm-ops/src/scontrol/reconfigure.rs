@@ -161,7 +161,7 @@ fn with_candidate<T>(
 }
 
 /// Every client reads its configuration before it does anything, and `scontrol version` does nothing else.
-fn parse(host: &Host, path: &Path) -> Candidate {
+pub(super) fn parse(host: &Host, path: &Path) -> Candidate {
     let command = scontrol(host).arg("version").env("SLURM_CONF", path).deadline(CHECK_DEADLINE);
     match command.output() {
         Ok(output) if output.success() => Candidate::Readable,
