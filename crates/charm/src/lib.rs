@@ -2,52 +2,67 @@
 //! 4.x.
 //!
 //! [`Context`] is the environment of one dispatch, read once. [`Event`] is the reason of that dispatch, decided from
-//! `JUJU_DISPATCH_PATH`. [`Tools`] has one typed function per hook tool. [`run`] drives a charm through rounds of
-//! observe, plan and apply, reports its [`Status`], and turns the outcome into an exit code.
+//! `JUJU_DISPATCH_PATH`. [`Juju`] and [`JujuWriter`] have one typed function per hook tool. [`runtime::run`] drives
+//! a charm through the rounds of its plan, reports its [`Status`], and turns the outcome into an exit code.
 //!
 //! # A charm
 //!
 //! ```no_run
-//! use charm::{ActionFailure, ActionName, ActionResults, Charm, Context, Next, Plan, Reconciler, Status, ToolError, Tools};
+//! use charm::runtime::{Ask, Attempts, Charm, Condition, Dispatch, Plan};
 //! use charm::tools::Port;
+//! use charm::{ActionFailure, ActionName, ActionResults, Context, Juju, JujuWriter, Status, ToolError, Tools};
 //!
-//! struct Web {
-//!     tools: Tools,
+//! charm::facts! {
+//!     /// Port 80 is open.
+//!     open: Open(bool),
 //! }
 //!
-//! impl Reconciler for Web {
-//!     type Observed = bool;
-//!     type Step = &'static str;
-//!     type Error = ToolError;
-//!
-//!     fn observe(&mut self) -> Result<bool, ToolError> {
-//!         Ok(self.tools.opened_ports()?.contains(&Port::tcp(80)))
-//!     }
-//!     fn plan(open: &bool) -> Plan<&'static str> {
-//!         let steps = if *open { vec![] } else { vec!["open port 80"] };
-//!         Plan { steps, next: Next::Settled }
-//!     }
-//!     fn apply(&mut self, _: &&'static str) -> Result<(), ToolError> {
-//!         self.tools.writer().open_port(Port::tcp(80));
-//!         Ok(())
-//!     }
-//!     fn status(_: &bool) -> Status {
-//!         Status::active("serving")
-//!     }
-//! }
+//! struct Web;
+//! # enum Never {}
+//! # impl Condition for Never {
+//! #     fn status(&self) -> Status { match *self {} }
+//! #     fn needs_retry(&self) -> bool { match *self {} }
+//! # }
 //!
 //! impl Charm for Web {
-//!     const TIMERS: &'static [&'static str] = &[];
-//!     fn new(_: Context, tools: Tools) -> Self {
-//!         Self { tools }
+//!     const EVENTS: &'static [&'static str] = &["retry"];
+//!     const RETRY: &'static str = "retry";
+//!     type View = Juju;
+//!     type Hands = JujuWriter;
+//!     type Facts = Facts;
+//!     type Step = &'static str;
+//!     type Outcome = ();
+//!     type Condition = Never;
+//!     type Error = ToolError;
+//!
+//!     fn begin(_: Context, tools: &Tools) -> (Juju, JujuWriter) {
+//!         (tools.juju().clone(), tools.writer().clone())
 //!     }
-//!     fn act(&mut self, action: &ActionName) -> Result<ActionResults, ActionFailure> {
+//!     fn look(juju: &Juju, Question::Open: Question, _: &Facts) -> Result<Fact, ToolError> {
+//!         Ok(Fact::Open(juju.opened_ports()?.contains(&Port::tcp(80))))
+//!     }
+//!     fn plan(facts: &Facts, _: &Attempts<&'static str, ()>) -> Result<Plan<&'static str, Never>, Ask<Question>> {
+//!         Ok(if *facts.open()? { Plan::rest(vec![]) } else { Plan::steps(vec!["open port 80"]) })
+//!     }
+//!     fn apply(juju: &JujuWriter, _: &&'static str) -> Result<(), ToolError> {
+//!         juju.open_port(Port::tcp(80));
+//!         Ok(())
+//!     }
+//!     fn learn(facts: &mut Facts, _: &&'static str, (): &()) {
+//!         facts.learn(Fact::Open(true));
+//!     }
+//!     fn status(_: &Facts, _: &[Never]) -> Status {
+//!         Status::active("serving")
+//!     }
+//! #   fn retry_timer_is_set(_: &Juju) -> bool { false }
+//! #   fn set_retry_timer(_: &JujuWriter, _: bool) -> Result<(), ToolError> { Ok(()) }
+//!     fn act(_: &Dispatch<'_, Self>, action: &ActionName) -> Result<ActionResults, ActionFailure> {
 //!         Err(ActionFailure::refused(format!("this charm has no action {}", action.as_str())))
 //!     }
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     charm::run::<Web>()
+//!     charm::runtime::run::<Web>()
 //! }
 //! ```
 //!
@@ -74,12 +89,10 @@
 
 pub mod action;
 pub mod context;
-pub mod dispatch;
 pub mod event;
 pub mod leaving;
 pub mod log;
 pub mod name;
-pub mod reconcile;
 pub mod runtime;
 pub mod status;
 pub mod text;
@@ -88,11 +101,9 @@ pub mod wake;
 
 pub use action::{ActionFailure, ActionResults};
 pub use context::{Context, ContextError};
-pub use dispatch::{Charm, run};
 pub use event::{ActionName, Event, RelationEvent, RelationEventKind};
 pub use leaving::is_leaving;
 pub use name::{AppName, EndpointName, NameError, RelationId, SecretId, UnitName};
-pub use reconcile::{Next, Plan, ReconcileError, Reconciler};
 pub use status::Status;
 pub use tools::{Databag, Juju, JujuWriter, ToolError, Tools};
 pub use wake::Wake;

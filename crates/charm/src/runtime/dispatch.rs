@@ -10,9 +10,9 @@
 use super::{Charm, Settled};
 use crate::action::{ActionFailure, ActionResults};
 use crate::context::Context;
-use crate::dispatch::{report_panics, set_results};
 use crate::event::{ActionName, Event};
 use crate::log::{Journal, chain};
+use crate::tools::unit::LogLevel;
 use crate::tools::{ToolError, Tools};
 use std::process::ExitCode;
 
@@ -128,4 +128,23 @@ impl<C: Charm> Dispatch<'_, C> {
         set_results(self.tools, results)?;
         self.tools.writer().action_fail(reason)
     }
+}
+
+fn set_results(tools: &Tools, results: &ActionResults) -> Result<(), ToolError> {
+    match results.entries() {
+        [] => Ok(()),
+        entries => tools.writer().action_set(entries),
+    }
+}
+
+/// A panic is logged with its place before the process ends with 101.
+fn report_panics(journal: Journal, tools: Tools) {
+    std::panic::set_hook(Box::new(move |info| {
+        let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
+        let payload = info.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+        journal.push(LogLevel::Error, format!("defect in the charm{place}: {text}"));
+        journal.flush(&tools);
+    }));
 }
