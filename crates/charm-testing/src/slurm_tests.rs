@@ -278,7 +278,7 @@ fn a_node_with_another_key_is_refused() {
     assert!(lab.node.ask_scontrol(&["show", "node"]).is_ok(), "slurmd has not read it yet");
     lab.systemctl(&lab.node, "restart", SLURMD);
     assert!(!lab.node.is_running(SLURMD));
-    let journal = |machine: &FakeMachine| run(&machine, "journalctl", &["--lines=100"]).unwrap();
+    let journal = |machine: &FakeMachine| run(machine, "journalctl", &["--lines=100"]).unwrap();
     assert!(journal(&lab.node).contains("Protocol authentication error"));
     assert!(journal(&lab.controller).contains("[[n-0]:"));
     // A controller that changes its key loses whoever has the old one.
