@@ -231,3 +231,7 @@ fn plain(reason: &str) -> String {
         None => reason.to_owned(),
     }
 }
+
+#[cfg(test)]
+#[path = "condition_tests.rs"]
+mod tests;

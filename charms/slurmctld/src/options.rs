@@ -3,7 +3,7 @@
 use crate::config::managed_keys;
 use crate::names;
 use charm::tools::Config;
-use slurm_conf::{CgroupConf, ClusterName, Parameters, PartitionName, SlurmConf};
+use slurm_conf::{CgroupConf, ClusterName, Parameters, PartitionName, SlurmConf, UnknownKey};
 use slurm_ops::source::Source;
 use slurm_unit::OptionProblem;
 use std::collections::BTreeSet;
@@ -153,9 +153,12 @@ impl Options {
         Some(OptionProblem::new(names::OPTION_PARAMETERS, "", missing))
     }
 
-    /// Returns what may be wrong with parameters that Slurm refused: keys that are not known here.
-    pub fn doubt(&self) -> Option<String> {
-        self.parameters.as_ref().ok()?.doubts().first().map(ToString::to_string)
+    /// Says what Slurm has against the parameters. A key that is not known here either may have been mistyped.
+    pub fn objection(&self, reason: &str) -> String {
+        let doubts = self.parameters.as_ref().map(Parameters::doubts).unwrap_or_default();
+        let doubts: Vec<_> = doubts.into_iter().map(|doubt| (doubt.key.to_ascii_lowercase(), doubt.nearest)).collect();
+        let unknown = doubts.iter().map(|(key, nearest)| UnknownKey { key, value: "", nearest: *nearest });
+        slurm_unit::options::objection(reason, unknown)
     }
 
     /// Returns how processes are tracked, and whether the operator insists. None: the option cannot be used.

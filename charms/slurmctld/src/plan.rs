@@ -24,6 +24,7 @@ use charm::runtime::{Condition as _, Planned};
 use slurm_ops::packages::Obstacle as InstallProblem;
 use slurm_unit::install::InstallStep;
 use slurm_unit::note::Noted;
+use slurm_unit::options::objection;
 use slurm_unit::{OptionProblem, Trigger};
 
 type Plan = charm::runtime::Plan<Step, Condition>;
@@ -245,19 +246,22 @@ impl Controller<'_> {
     fn rejections(&mut self, situation: &Situation<'_>) -> Result<(), Ask> {
         let missing = situation.options.missing_file(&situation.configuration.conf_dir_files);
         self.conditions.extend(missing.map(Condition::Option));
-        let names: Vec<String> =
-            wanted_partitions(situation.computes).into_keys().map(|name| name.to_string()).collect();
-        let partitions = names.into_iter().map(ConfigSource::Partition);
+        let wanted = wanted_partitions(situation.computes);
+        let partitions = wanted.keys().map(|name| ConfigSource::Partition(name.to_string()));
         let sources = [ConfigSource::File, ConfigSource::Parameters, ConfigSource::Tracking];
         for source in sources.into_iter().chain(partitions) {
             let Some(reason) = situation.rejection(&source) else { continue };
-            let doubt = if source == ConfigSource::Parameters { situation.options.doubt() } else { None };
-            let reason = doubt.unwrap_or_else(|| reason.to_owned());
-            let app = match &source {
-                ConfigSource::Partition(name) => name.parse().ok().and_then(|name| situation.owner(&name)),
+            let partition = match &source {
+                ConfigSource::Partition(name) => wanted.iter().find(|(own, _)| own.as_str() == name),
                 _ => None,
             };
-            self.conditions.push(Condition::Rejected { source, app: app.map(|owner| owner.app.clone()), reason });
+            let reason = match (&source, partition) {
+                (ConfigSource::Parameters, _) => situation.options.objection(reason),
+                (_, Some((_, (partition, _)))) => objection(reason, partition.unknown()),
+                _ => reason.to_owned(),
+            };
+            let app = partition.and_then(|(name, _)| owner(situation.computes, name)).map(|owner| owner.app.clone());
+            self.conditions.push(Condition::Rejected { source, app, reason });
         }
         if situation.rejections.taken_back.is_some()
             && let Some(why) = situation.rejections.news(*self.facts.now()?)
@@ -331,3 +335,8 @@ fn install_problem(attempts: &Attempts, like: impl Fn(&InstallStep) -> bool) -> 
         _ => None,
     }
 }
+
+#[cfg(test)]
+pub mod situations;
+#[cfg(test)]
+pub mod tests;

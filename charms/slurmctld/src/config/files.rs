@@ -6,6 +6,7 @@ use slurm_conf::{EffectiveConf, HostName, Overlaid, PartitionName, RecordKind, S
 use slurm_ops::{Host, files};
 use slurm_unit::Error;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::Path;
 
 /// The texts of the files; None if a file is not there.
@@ -37,7 +38,7 @@ impl Files {
 pub struct Included(BTreeMap<String, String>);
 
 /// Files, with what slurm.conf says.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Config {
     pub files: Files,
     /// slurm.conf without the operator's parameters, and these. None: it cannot be parsed, or is not there.
@@ -46,6 +47,13 @@ pub struct Config {
     pub conf: Option<SlurmConf>,
     /// What slurm.conf says together with the files that it includes.
     pub effective: EffectiveConf,
+}
+
+/// All the rest follows from the texts.
+impl fmt::Debug for Config {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.files.fmt(formatter)
+    }
 }
 
 /// Two are the same if every byte is.

@@ -356,3 +356,7 @@ impl Rollout<'_> {
         Vec::new()
     }
 }
+
+#[cfg(test)]
+#[path = "rollout_tests.rs"]
+mod tests;
