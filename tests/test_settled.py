@@ -19,7 +19,7 @@ def settled(cluster):
 def timers(cluster, unit):
     units = json.loads(cluster.on(unit, "systemctl", "list-units", "--all", "--output=json", "--no-pager"))
     ours = [one["unit"] for one in units if unit.replace("/", "-") in one["unit"] and one["active"] == "active"]
-    return [name for name in ours if name.endswith((".timer", ".service")) and "look-again" in name]
+    return [name for name in ours if re.search(r"(look-again|-retry)\.(timer|service)$", name)]
 
 
 def test_update_status_changes_nothing(cluster):
@@ -43,7 +43,7 @@ def test_update_status_changes_nothing(cluster):
 
 def test_other_events_that_change_nothing_are_as_quiet(cluster):
     before = everything(cluster)
-    for event in ("config-changed", "start", "leader-elected", "look-again"):
+    for event in ("config-changed", "start", "leader-elected", "look-again", "retry"):
         for unit in cluster.units():
             cluster.fire(unit, event)
     after = everything(cluster)

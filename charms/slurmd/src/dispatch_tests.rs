@@ -5,6 +5,7 @@ mod archives;
 mod crashes;
 mod hostile;
 mod machine;
+mod upgrade;
 
 use crate::Slurmd;
 use crate::names;
@@ -144,16 +145,22 @@ impl Node {
 
     /// The controller publishes where it is and where its key is.
     fn offer(&self, relation: &RelationId) {
-        let content = BTreeMap::from([
-            (names::SECRET_KEY.to_owned(), "A".repeat(128)),
-            (names::SECRET_KEY_ID.to_owned(), "k1".to_owned()),
-        ]);
-        let uri = self.model.play_secret(&self.controller, &content, relation).unwrap();
         let bag = Databag::from([
-            ("auth_secret_id".to_owned(), json!(uri).to_string()),
             ("controllers".to_owned(), json!(["juju-c9fc6f-1:6817"]).to_string()),
             ("slurm_version".to_owned(), json!("24.11.5").to_string()),
         ]);
+        self.model.play(&self.controller, relation, &bag).unwrap();
+        self.share_key(relation, "A");
+    }
+
+    /// The controller has a new key.
+    fn share_key(&self, relation: &RelationId, letter: &str) {
+        let content = BTreeMap::from([
+            (names::SECRET_KEY.to_owned(), letter.repeat(128)),
+            (names::SECRET_KEY_ID.to_owned(), "k1".to_owned()),
+        ]);
+        let uri = self.model.play_secret(&self.controller, &content, relation).unwrap();
+        let bag = Databag::from([("auth_secret_id".to_owned(), json!(uri).to_string())]);
         self.model.play(&self.controller, relation, &bag).unwrap();
     }
 
@@ -365,6 +372,69 @@ fn a_partition_that_slurm_refuses_is_named_on_the_unit_and_not_published() {
     node.set_option(names::OPTION_PARTITION_CONFIG, "MaxTime=60");
     assert_eq!(node.shown(), "active: idle, partition compute");
     assert!(node.model.app_bag(&relation, &node.app)["partition"].contains("\"maxtime\""));
+}
+
+#[test]
+fn a_partition_may_repeat_the_name_and_the_nodes_of_its_application() {
+    let (node, relation) = Node::joined();
+    node.set_option(names::OPTION_PARTITION_CONFIG, "PartitionName=compute Nodes=compute MaxTime=60");
+    assert_eq!(node.shown(), "active: idle, partition compute");
+    assert!(node.model.app_bag(&relation, &node.app)["partition"].contains("\"maxtime\""));
+    node.set_option(names::OPTION_PARTITION_CONFIG, "PartitionName=other");
+    assert!(node.shown().starts_with("blocked: option partition-config `PartitionName=other`"), "{}", node.shown());
+}
+
+#[test]
+fn a_partition_with_a_key_that_only_slurm_knows_is_judged_once() {
+    let (node, _) = Node::joined();
+    node.set_option(names::OPTION_PARTITION_CONFIG, "NewKey=60");
+    let judged = |calls: Vec<String>| calls.iter().filter(|call| *call == "scontrol version").count();
+    assert_eq!(judged(node.machine.take_calls()), 1);
+    let files = node.files();
+    node.hook(&Hook::named("update-status"));
+    assert_eq!((judged(node.machine.take_calls()), node.files()), (0, files));
+}
+
+#[test]
+fn a_changed_key_is_loaded_at_once() {
+    let (node, relation) = Node::joined();
+    node.share_key(&relation, "B");
+    node.hook(&Hook::app_changed(&relation, &node.controller));
+    let reloads = |node: &Node| node.machine.take_calls().iter().filter(|call| call.contains(" reload -- ")).count();
+    assert_eq!(reloads(&node), 1);
+    for _ in 0..3 {
+        node.hook(&Hook::named("update-status"));
+    }
+    assert_eq!(reloads(&node), 0, "once for each key");
+}
+
+#[test]
+fn a_node_whose_relation_has_ended_says_that_it_is_still_in_service() {
+    let (node, relation) = Node::joined();
+    node.hook(&Hook::broken(&relation, None));
+    let expected = "blocked: not related, still in service: `juju integrate compute slurmctld`, or run action drain";
+    assert_eq!(node.shown(), expected);
+    assert!(node.machine.is_running(names::SERVICE));
+}
+
+#[test]
+fn a_unit_added_to_a_cluster_waits_for_its_relation() {
+    let node = Node::new();
+    node.model.integrate((&node.app, "slurmctld"), (&node.controller, "slurmd")).unwrap();
+    node.hook(&Hook::named("install"));
+    assert_eq!(node.shown(), "waiting: for the relation with the controllers");
+}
+
+#[test]
+fn a_leaving_unit_starts_nothing_whoever_calls() {
+    for event in [retry::EVENT, service::FAILURE_EVENT, "update-status"] {
+        let (node, _) = Node::joined();
+        node.model.begin_removal(&node.unit).unwrap();
+        node.machine.crash(names::SERVICE);
+        node.hook(&Hook::named(event));
+        assert_eq!(node.shown(), "maintenance: leaving", "{event}");
+        assert!(!node.machine.is_running(names::SERVICE), "{event}");
+    }
 }
 
 #[test]

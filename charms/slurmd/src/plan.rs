@@ -13,8 +13,8 @@ use crate::node::lifecycle::{BootNote, Detection, Lifecycle, NodeNote, RejectedC
 use crate::node::reregistration::{Phase, comment_of};
 use crate::node::state::{base, is_responding};
 use crate::step::{NoteReason, Outcome, Step};
-use charm::Databag;
-use charm::runtime::{Ask, Attempts, Plan, Planned};
+use charm::runtime::{Ask, Attempts, Condition as _, Plan, Planned};
+use charm::{Databag, Status};
 use slurm_conf::PartitionName;
 use slurm_interface::{ComputeData, ControllerData};
 use slurm_ops::SlurmVersion;
@@ -68,8 +68,11 @@ pub fn plan(facts: &Facts, attempts: &Tried) -> Planned<Slurmd> {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
     let decision = decide(facts, attempts)?;
-    // A node on its way out is left as it is: draining and deleting it is not this plan's matter.
-    if !decision.steps.is_empty() && *facts.leaving()? {
+    let acts = !decision.steps.is_empty() || facts.identity()?.trigger != Trigger::Juju;
+    let blocks = decision.conditions.iter().any(|condition| matches!(condition.status(), Status::Blocked(_)));
+    // A node on its way out is left as it is: draining and deleting it is not this plan's matter. And Juju 4 drops a leaving
+    // unit that is blocked.
+    if (acts || blocks) && *facts.leaving()? {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
     Ok(decision)

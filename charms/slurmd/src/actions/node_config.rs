@@ -6,7 +6,7 @@
 
 use super::{Act, find_out, settle};
 use crate::condition::rejection;
-use crate::facts::{Facts, Question};
+use crate::facts::{Fact, Facts, Notes, Question};
 use crate::node::hardware::number;
 use crate::node::lifecycle::{Lifecycle, NodeNote};
 use crate::node::reregistration::Phase;
@@ -117,10 +117,12 @@ fn check(act: &Act<'_>, request: &Request) -> Result<Result<NodeNote, Refusal>, 
     if !installed {
         return invalid(missing.to_owned());
     }
+    // What follows from the request is worked out as the plan will.
+    facts.learn(Fact::Note(Notes { node: Ok(note.clone()), old: false }));
     let desired = find_out(act, &mut facts, |facts| {
         let situation = Situation::of(facts)?;
         let found = situation.hardware.as_ref().map(|hardware| hardware.found.clone());
-        Ok(found.zip(situation.described(&note.requested)))
+        Ok(found.zip(situation.desired))
     })?;
     let Some((found, desired)) = desired else { return invalid(missing.to_owned()) };
     if let (Some(asked), Some(there)) = (number(&asked, "RealMemory"), number(&found, "RealMemory"))

@@ -144,3 +144,49 @@ fn show_node_tells_what_slurm_knows() {
     }
     assert_eq!(answered(&done, "jobs"), job.to_string());
 }
+
+#[test]
+fn a_record_that_a_pending_job_names_is_not_deleted() {
+    let (node, _) = Node::joined();
+    let job = node
+        .machine
+        .submit(FakeJob { required: "compute-[0-1]".to_owned(), ..FakeJob::waiting("compute", "ReqNodeNotAvail") });
+    let done = node.act("node-config", json!({"parameters": "RealMemory=900"}));
+    assert_eq!(answered(&done, "pending"), format!("node-config waits for pending job {job}"));
+    let expected = format!("active: idle, partition compute; node-config waits for pending job {job}");
+    assert_eq!((node.shown(), node.record().real_memory), (expected, 24103));
+    node.machine.end_job(job);
+    node.hook(&Hook::named(retry::EVENT));
+    assert_eq!((node.shown().as_str(), node.record().real_memory), ("active: idle, partition compute", 900));
+}
+
+#[test]
+fn a_job_that_waits_for_any_node_is_no_reason_to_wait() {
+    let (node, _) = Node::joined();
+    node.machine.submit(FakeJob::waiting("compute", "Resources"));
+    assert!(node.act("node-config", json!({"parameters": "RealMemory=900"})).succeeded);
+    assert_eq!(node.record().real_memory, 900);
+}
+
+#[test]
+fn a_note_that_cannot_be_read_is_put_aside_only_by_a_reset() {
+    let (node, _) = Node::joined();
+    node.machine.write(names::NODE_NOTE, "{\"version\": 99}\n");
+    node.hook(&Hook::named("update-status"));
+    assert!(node.shown().starts_with("blocked: /var/lib/slurmd-charm/node.json: version 99"), "{}", node.shown());
+    refused(&node.act("node-config", json!({"parameters": "Weight=7"})), "version 99 is unknown to this charm");
+    assert_eq!(node.machine.read(names::NODE_NOTE).as_deref(), Some("{\"version\": 99}\n"));
+    assert!(node.act("node-config", json!({"reset": true})).succeeded);
+    assert_eq!(node.shown(), "active: idle, partition compute");
+}
+
+#[test]
+fn an_action_that_breaks_says_why() {
+    let (node, _) = Node::joined();
+    // No file can be replaced in what is no directory.
+    std::fs::remove_dir_all(node.machine.machine().path("/var/lib/slurmd-charm")).unwrap();
+    node.machine.write("/var/lib/slurmd-charm", "");
+    let done = node.act("node-config", json!({"parameters": "Weight=7"}));
+    assert!(done.succeeded, "{done:#?}");
+    assert!(done.failure.as_deref().is_some_and(|why| why.contains("/var/lib/slurmd-charm")), "{done:#?}");
+}

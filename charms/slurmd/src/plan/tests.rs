@@ -392,6 +392,7 @@ fn a_leaving_unit_whose_slurmd_has_failed_does_not_start_it() {
     for trigger in [Trigger::Juju, Trigger::Retry, Trigger::DaemonFailure] {
         let mut world = World::joined().failing(None).called_by(trigger);
         world.leaving = true;
+        assert_eq!(world.shown(), "maintenance: leaving", "{trigger:?}");
         check(world, &NOTHING);
     }
 }
