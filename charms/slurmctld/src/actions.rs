@@ -2,61 +2,59 @@
 
 mod config;
 mod explain;
-mod jobs;
 mod nodes;
 mod smoke;
 
 use crate::{Slurmctld, names};
+use charm::runtime::Dispatch;
 use charm::{ActionFailure, ActionName, ActionResults};
-use slurm_conf::HostList;
+use serde_json::Value;
 use slurm_interface::PeerUnit;
-use slurm_ops::scontrol::ScontrolError;
 use slurm_ops::systemd;
 
-/// The dispatch of an action.
-type Dispatch<'a> = charm::runtime::Dispatch<'a, Slurmctld>;
+/// One action under way.
+type Act<'a> = Dispatch<'a, Slurmctld>;
 
 /// Answers an action.
-pub fn act(on: &Dispatch<'_>, action: &ActionName) -> Result<ActionResults, ActionFailure> {
-    let (tools, daemon) = (on.tools, || require_daemon(on));
+pub fn act(act: &Act<'_>, action: &ActionName) -> Result<ActionResults, ActionFailure> {
     match action.as_str() {
-        names::ACTION_RESUME => nodes::resume(&tools.action_get()?, daemon, on),
-        names::ACTION_DRAIN => nodes::drain(&tools.action_get()?, daemon, on),
-        names::ACTION_SET_NODE_STATE => nodes::set_state(&tools.action_get()?, daemon, on),
-        names::ACTION_SHOW_NODES => nodes::show(&tools.action_get()?, daemon, on),
-        names::ACTION_SHOW_CONFIG => config::show(on),
-        names::ACTION_DESTROY_JOBS => jobs::destroy(&tools.action_get()?, daemon, on),
-        names::ACTION_SMOKE_TEST => smoke::test(&tools.action_get()?, daemon, on),
-        names::ACTION_EXPLAIN => explain::explain(&tools.action_get()?, daemon, &on.view.ctx.unit.app(), on),
+        names::ACTION_RESUME => nodes::resume(act),
+        names::ACTION_DRAIN => nodes::drain(act),
+        names::ACTION_SET_NODE_STATE => nodes::set_state(act),
+        names::ACTION_SHOW_NODES => nodes::show(act),
+        names::ACTION_SHOW_CONFIG => config::show(act),
+        names::ACTION_DESTROY_JOBS => nodes::destroy_jobs(act),
+        names::ACTION_SMOKE_TEST => smoke::test(act),
+        names::ACTION_EXPLAIN => explain::explain(act),
         other => Err(ActionFailure::refused(format!("this charm has no action {other}"))),
     }
 }
 
 /// Refuses on a unit whose slurmctld does not run, and names one that has it.
-fn require_daemon(on: &Dispatch<'_>) -> Result<(), ActionFailure> {
-    let state = systemd::state(&on.view.host, names::SERVICE).map_err(ActionFailure::broken)?;
+fn require_daemon(act: &Act<'_>) -> Result<(), ActionFailure> {
+    let state = systemd::state(&act.view.host, names::SERVICE).map_err(ActionFailure::broken)?;
     if state.is_active() {
         return Ok(());
     }
-    let others = controllers(on)?;
+    let others = controllers(act)?;
     let go = match others.as_slice() {
         [] => "see its status".to_owned(),
         others => format!("run this action on {}", others.join(" or ")),
     };
-    Err(ActionFailure::refused(format!("slurmctld does not run on {}: {go}", on.view.ctx.unit)))
+    Err(ActionFailure::refused(format!("slurmctld does not run on {}: {go}", act.view.ctx.unit)))
 }
 
 /// Returns the other units that have said where their slurmctld is; if none has, all others that are to stay.
 ///
 /// Asked of the controller: the agent of a unit that has just come knows nobody yet.
-fn controllers(on: &Dispatch<'_>) -> Result<Vec<String>, ActionFailure> {
+fn controllers(act: &Act<'_>) -> Result<Vec<String>, ActionFailure> {
     let endpoint = names::ENDPOINT_PEER.parse().expect("invariant: our own endpoints have proper names");
     let others: Vec<_> =
-        on.tools.goal_state()?.planned_units().into_iter().filter(|unit| *unit != on.view.ctx.unit).collect();
+        act.tools.goal_state()?.planned_units().into_iter().filter(|unit| *unit != act.view.ctx.unit).collect();
     let mut found = Vec::new();
-    for relation in on.tools.relation_ids(&endpoint)? {
+    for relation in act.tools.relation_ids(&endpoint)? {
         for unit in &others {
-            let bag = on.tools.relation_get_remote_unit(&relation, unit)?.unwrap_or_default();
+            let bag = act.tools.relation_get_remote_unit(&relation, unit)?.unwrap_or_default();
             if PeerUnit::decode(&bag).is_ok_and(|bag| bag.is_some()) {
                 found.push(unit.to_string());
             }
@@ -65,55 +63,24 @@ fn controllers(on: &Dispatch<'_>) -> Result<Vec<String>, ActionFailure> {
     Ok(if found.is_empty() { others.iter().map(ToString::to_string).collect() } else { found })
 }
 
-/// The most of a foreign text that an answer repeats.
-const SHOWN: usize = 200;
+/// Somewhat below what Juju takes as one value of an answer: a longer one would be cut, and a cut list is no JSON.
+const LONGEST_LIST: usize = 100 * 1024;
 
-fn shown(text: &str) -> String {
-    text.chars().flat_map(char::escape_debug).take(SHOWN).collect()
-}
-
-/// Reads a list of nodes in Slurm's notation. An empty one is none.
-fn host_list(parameter: &str, text: &str) -> Result<Option<HostList>, ActionFailure> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    // Longer than any name of a node: not even looked at.
-    const LONGEST: usize = 16 * 1024;
-    match Some(text).filter(|text| text.len() <= LONGEST).and_then(|text| HostList::of_nodes(text).ok()) {
-        Some(nodes) => Ok(Some(nodes)),
-        None => Err(ActionFailure::refused(format!(
-            "parameter `{parameter}`: `{}`: expected names as in `compute-0` or `compute-[0-3],gpu-1`",
-            shown(text)
-        ))),
-    }
-}
-
-fn needed_host_list(parameter: &str, text: &str) -> Result<HostList, ActionFailure> {
-    let missing = || {
-        ActionFailure::refused(format!("parameter `{parameter}`: expected names as in `compute-0` or `compute-[0-3]`"))
+/// Returns as many entries as an answer can hold, as JSON, and how many these are. All of them have a name.
+fn fitting(entries: &[Value]) -> (String, usize) {
+    let mut size = 2;
+    let fits = |entry: &&Value| {
+        size += entry.to_string().len() + 1;
+        size <= LONGEST_LIST
     };
-    host_list(parameter, text)?.ok_or_else(missing)
+    let count = entries.iter().take_while(fits).count();
+    (Value::from(&entries[..count]).to_string(), count)
 }
 
-/// Checks a text that goes into Slurm's tables: one printable line of a decent length.
-fn reason(text: &str) -> Result<&str, ActionFailure> {
-    const LONGEST: usize = 200;
-    let text = text.trim();
-    let refused = |what: &str| Err(ActionFailure::refused(format!("parameter `reason`: `{}`: {what}", shown(text))));
-    if text.chars().any(char::is_control) {
-        return refused("expected one line of printable text");
-    }
-    if text.chars().count() > LONGEST {
-        return refused("expected at most 200 characters");
-    }
-    Ok(text)
-}
-
-/// What Slurm says no to is the operator's to hear; that nobody could be asked is a failure.
-fn told(error: ScontrolError, said: impl FnOnce(&str) -> String) -> ActionFailure {
-    match error {
-        ScontrolError::Refused { reason, .. } => ActionFailure::refused(said(&reason)),
-        error @ ScontrolError::Unreachable { .. } => ActionFailure::refused(error.to_string()),
-    }
+/// Names the first and the last that an answer leaves out, if it does. The operator can ask for them by name.
+fn left_out<'a>(names: impl ExactSizeIterator<Item = &'a str>, shown: usize) -> Option<String> {
+    let (count, mut rest) = (names.len().checked_sub(shown)?, names.skip(shown));
+    let first = rest.next()?;
+    let last = rest.last().unwrap_or(first);
+    Some(format!("{count} nodes, from {first} to {last}: name them in parameter `nodes`"))
 }

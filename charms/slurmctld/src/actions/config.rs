@@ -1,22 +1,26 @@
 //! The configuration in effect, and where each line of it comes from.
 
-use super::{ActionFailure, ActionResults, Dispatch, names};
+use super::{Act, ActionFailure, ActionResults, names};
 use crate::config::files::Files;
 use crate::config::origin::{LineOrigin, origin};
 use slurm_conf::{Overlaid, SlurmConf};
 use slurm_ops::files;
 use std::collections::BTreeSet;
 
-pub(super) fn show(on: &Dispatch<'_>) -> Result<ActionResults, ActionFailure> {
-    let read = |path| files::read_text(&on.view.host, path).map_err(ActionFailure::broken);
+pub(super) fn show(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let read = |path| files::read_text(&act.view.host, path).map_err(ActionFailure::broken);
     let [slurm, cgroup, gres] = Files::PATHS.map(read);
     let Some(slurm) = slurm? else {
-        let others = super::controllers(on)?;
+        let others = super::controllers(act)?;
         let go =
             if others.is_empty() { "no unit has one yet".to_owned() } else { format!("ask {}", others.join(" or ")) };
-        return Err(ActionFailure::refused(format!("there is no {} on {}: {go}", names::SLURM_CONF, on.view.ctx.unit)));
+        return Err(ActionFailure::refused(format!(
+            "there is no {} on {}: {go}",
+            names::SLURM_CONF,
+            act.view.ctx.unit
+        )));
     };
-    let applications = applications(on)?;
+    let applications = applications(act)?;
     let mut results = ActionResults::default().with("slurm.conf", slurm.as_str());
     for (key, text) in [("cgroup.conf", cgroup?), ("gres.conf", gres?)] {
         if let Some(text) = text {
@@ -26,11 +30,11 @@ pub(super) fn show(on: &Dispatch<'_>) -> Result<ActionResults, ActionFailure> {
     Ok(results.with("annotated", annotated(&slurm, &applications)))
 }
 
-fn applications(on: &Dispatch<'_>) -> Result<BTreeSet<String>, ActionFailure> {
+fn applications(act: &Act<'_>) -> Result<BTreeSet<String>, ActionFailure> {
     let endpoint = names::ENDPOINT_SLURMD.parse().expect("invariant: our own endpoints have proper names");
     let mut found = BTreeSet::new();
-    for relation in on.tools.relation_ids(&endpoint)? {
-        found.extend(on.tools.relation_list_app(&relation)?.map(|app| app.to_string()));
+    for relation in act.tools.relation_ids(&endpoint)? {
+        found.extend(act.tools.relation_list_app(&relation)?.map(|app| app.to_string()));
     }
     Ok(found)
 }

@@ -1,26 +1,25 @@
 //! Why a node is not in service or a job waits, and what to do about it, in an administrator's words.
 
-use super::{ActionFailure, ActionResults, Dispatch, names, nodes, shown, told};
+use super::{Act, ActionFailure, ActionResults, names, nodes, require_daemon};
 use charm::AppName;
+use charm::text::shown;
 use serde::Deserialize;
 use slurm_conf::NodeName;
 use slurm_ops::journal::{self, Cause};
 use slurm_ops::scontrol::{self, JobRecord, NodeLookup, NodeRecord};
+use slurm_unit::actions::refused;
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Explain {
+struct Explain {
     #[serde(default)]
     node: String,
     #[serde(default)]
     job: u64,
 }
 
-pub(super) fn explain(
-    request: &Explain,
-    daemon: impl FnOnce() -> Result<(), ActionFailure>,
-    own: &AppName,
-    on: &Dispatch<'_>,
-) -> Result<ActionResults, ActionFailure> {
+pub(super) fn explain(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let request: Explain = act.tools.action_get()?;
+    let own = &act.view.ctx.unit.app();
     match (request.node.trim(), request.job) {
         ("", 0) => Err(ActionFailure::refused("give a node or a job: `node=compute-0` or `job=12`")),
         (name, 0) => {
@@ -28,19 +27,19 @@ pub(super) fn explain(
                 let expected = "expected one name such as `compute-0`";
                 return Err(ActionFailure::refused(format!("parameter `node`: `{}`: {expected}", shown(name))));
             };
-            daemon()?;
-            match scontrol::node(&on.view.host, &name) {
-                NodeLookup::Present(record) => Ok(node(&record, own, on)),
+            require_daemon(act)?;
+            match scontrol::node(&act.view.host, &name) {
+                NodeLookup::Present(record) => Ok(node(&record, own, act)),
                 NodeLookup::Absent => Err(ActionFailure::refused(format!(
                     "Slurm knows no node {name}: its slurmd has not registered, see `juju status` of its unit{}",
-                    hint(on)
+                    hint(act)
                 ))),
                 NodeLookup::Unreachable { why } => Err(ActionFailure::refused(format!("nobody could be asked: {why}"))),
             }
         }
         ("", id) => {
-            daemon()?;
-            let jobs = scontrol::jobs(&on.view.host).map_err(|error| told(error, str::to_owned))?;
+            require_daemon(act)?;
+            let jobs = scontrol::jobs(&act.view.host).map_err(|error| refused("could not list the jobs", &error))?;
             match jobs.iter().find(|job| job.id == id) {
                 Some(found) => Ok(job(found, own)),
                 None => Err(ActionFailure::refused(format!(
@@ -57,8 +56,8 @@ fn answer(subject: String, state: String, why: String, advice: String) -> Action
 }
 
 /// Says what slurmctld has heard of late that may be the cause, where Slurm's own words would hide it.
-fn hint(on: &Dispatch<'_>) -> String {
-    match journal::cause(&on.view.host, names::SERVICE) {
+fn hint(act: &Act<'_>) -> String {
+    match journal::cause(&act.view.host, names::SERVICE) {
         None => String::new(),
         Some(Cause::Authentication) => {
             "; slurmctld refuses somebody's messages: keys or clocks of the machines differ".to_owned()
@@ -68,7 +67,7 @@ fn hint(on: &Dispatch<'_>) -> String {
     }
 }
 
-fn node(record: &NodeRecord, own: &AppName, on: &Dispatch<'_>) -> ActionResults {
+fn node(record: &NodeRecord, own: &AppName, act: &Act<'_>) -> ActionResults {
     let name = &record.name;
     let unit = nodes::unit_of(record);
     let subject = unit.as_ref().map_or_else(|| format!("node {name}"), |unit| format!("node {name} (unit {unit})"));
@@ -81,10 +80,10 @@ fn node(record: &NodeRecord, own: &AppName, on: &Dispatch<'_>) -> ActionResults 
     let (why, advice) = match () {
         () if has("INVALID_REG") => (
             format!("it registered with less than its record says: {reason}"),
-            format!("compare `{shown}` with the on, correct `node-config`, then `{resume}`"),
+            format!("compare `{shown}` with the machine, correct `node-config`, then `{resume}`"),
         ),
         () if has("NOT_RESPONDING") => (
-            format!("its slurmd does not answer slurmctld{}", hint(on)),
+            format!("its slurmd does not answer slurmctld{}", hint(act)),
             format!("see `{status}` and `journalctl -u slurmd` there: machine off, network, name, or clock"),
         ),
         () if has("DOWN") && reason.contains("unexpectedly rebooted") => {

@@ -1,146 +1,143 @@
-//! Nodes: put them aside, back into service, and show them.
+//! Nodes: put them aside, back into service, show them, and end their jobs.
 
-use super::{ActionFailure, ActionResults, Dispatch, host_list, needed_host_list, reason, shown, told};
+use super::{Act, ActionFailure, ActionResults, fitting, left_out, require_daemon};
+use charm::text::shown;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use slurm_conf::HostList;
 use slurm_ops::scontrol::{self, NodeRecord, NodeWord};
+use slurm_unit::actions::{self, host_list, needed_host_list, needed_reason, reason, refused};
 use std::collections::BTreeSet;
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Resume {
+struct Resume {
     nodename: String,
 }
 
-pub(super) fn resume(
-    request: &Resume,
-    daemon: impl FnOnce() -> Result<(), ActionFailure>,
-    on: &Dispatch<'_>,
-) -> Result<ActionResults, ActionFailure> {
+pub(super) fn resume(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let request: Resume = act.tools.action_get()?;
     let nodes = needed_host_list("nodename", &request.nodename)?;
-    let refused = |why: &str| format!("Error resuming {nodes}: {why}");
-    daemon()?;
-    all_known(on, &nodes, refused)?;
-    // A node that is in service already is what was wanted.
-    scontrol::resume_nodes(&on.hands.host, &nodes).map_err(|error| told(error, refused))?;
-    Ok(ActionResults::default().with("status", "resuming").with("nodes", nodes.to_string()))
+    require_daemon(act)?;
+    all_known(act, &nodes, &format!("Error resuming {nodes}: "))?;
+    actions::resume(&act.hands.host, &nodes)
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Drain {
+struct Drain {
     nodename: String,
     reason: String,
 }
 
-pub(super) fn drain(
-    request: &Drain,
-    daemon: impl FnOnce() -> Result<(), ActionFailure>,
-    on: &Dispatch<'_>,
-) -> Result<ActionResults, ActionFailure> {
+pub(super) fn drain(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let request: Drain = act.tools.action_get()?;
     let nodes = needed_host_list("nodename", &request.nodename)?;
-    let reason = reason(&request.reason)?;
-    if reason.is_empty() {
-        return Err(ActionFailure::refused("parameter `reason`: Slurm drains no node without one"));
-    }
-    let refused = |why: &str| format!("Error draining {nodes}: {why}");
-    daemon()?;
-    all_known(on, &nodes, refused)?;
-    scontrol::drain_nodes(&on.hands.host, &nodes, reason).map_err(|error| told(error, refused))?;
-    Ok(ActionResults::default().with("status", "draining").with("nodes", nodes.to_string()))
+    let reason = needed_reason(&request.reason)?;
+    require_daemon(act)?;
+    all_known(act, &nodes, &format!("Error draining {nodes}: "))?;
+    actions::drain(&act.hands.host, &nodes, reason)
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct SetState {
+struct Destroy {
+    nodes: String,
+    #[serde(default, rename = "dry-run")]
+    dry_run: bool,
+}
+
+pub(super) fn destroy_jobs(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let request: Destroy = act.tools.action_get()?;
+    let nodes = needed_host_list("nodes", &request.nodes)?;
+    require_daemon(act)?;
+    all_known(act, &nodes, "")?;
+    let machine = (&act.view.host, &act.hands.host, &act.hands.juju);
+    actions::destroy_jobs(machine, &nodes, None, request.dry_run)
+}
+
+#[derive(Debug, Deserialize)]
+struct SetState {
     nodes: String,
     state: String,
     #[serde(default)]
     reason: String,
 }
 
-pub(super) fn set_state(
-    request: &SetState,
-    daemon: impl FnOnce() -> Result<(), ActionFailure>,
-    on: &Dispatch<'_>,
-) -> Result<ActionResults, ActionFailure> {
+pub(super) fn set_state(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let request: SetState = act.tools.action_get()?;
     let nodes = needed_host_list("nodes", &request.nodes)?;
     let state: NodeWord = serde_json::from_value(json!(request.state.trim().to_ascii_lowercase())).map_err(|_| {
         let expected = "expected one of idle, resume, undrain, drain, down, fail, failing";
         ActionFailure::refused(format!("parameter `state`: `{}`: {expected}", shown(&request.state)))
     })?;
     let why = reason(&request.reason)?;
-    let refused =
-        |why: &str| format!("Failed to set state of node(s) {nodes} to state '{}'. reason:\n{why}", state.as_str());
-    daemon()?;
-    all_known(on, &nodes, refused)?;
+    let word = state.as_str();
+    let attempt = format!("Failed to set state of node(s) {nodes} to state '{word}'. reason:");
+    require_daemon(act)?;
+    all_known(act, &nodes, &format!("{attempt}\n"))?;
     if !state.wants_reason() && !why.is_empty() {
-        let state = state.as_str();
-        on.tools.writer().action_log(&format!(
-            "Warning: The '{state}' state does not require a reason to be set. Not updating to node(s) {nodes} 'reason' field to '{why}'."
+        act.hands.juju.action_log(&format!(
+            "Warning: The '{word}' state does not require a reason to be set. Not updating to node(s) {nodes} 'reason' \
+             field to '{why}'."
         ))?;
     }
     let why = state.wants_reason().then_some(if why.is_empty() { "n/a" } else { why });
-    scontrol::set_nodes_state(&on.hands.host, &nodes, state, why).map_err(|error| told(error, refused))?;
-    Ok(ActionResults::default().with("state", state.as_str()).with("nodes", nodes.to_string()))
+    scontrol::set_nodes_state(&act.hands.host, &nodes, state, why).map_err(|error| refused(&attempt, &error))?;
+    Ok(ActionResults::default().with("state", word).with("nodes", nodes.to_string()))
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Show {
+struct Show {
     #[serde(default)]
     nodes: String,
 }
 
-pub(super) fn show(
-    request: &Show,
-    daemon: impl FnOnce() -> Result<(), ActionFailure>,
-    on: &Dispatch<'_>,
-) -> Result<ActionResults, ActionFailure> {
+pub(super) fn show(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let request: Show = act.tools.action_get()?;
     let wanted = host_list("nodes", &request.nodes)?;
-    daemon()?;
-    let records = select(on, wanted.as_ref())?;
-    let rows: Vec<[String; 5]> = records
-        .iter()
-        .map(|record| {
-            [
-                record.name.clone(),
-                record.state_text(),
-                record.partitions.join(","),
-                unit_of(record).unwrap_or_default(),
-                if is_aside(record) { record.reason.clone() } else { String::new() },
-            ]
-        })
-        .collect();
-    let list: Vec<serde_json::Value> = rows
-        .iter()
-        .map(|[name, state, partitions, unit, reason]| {
-            json!({"node": name, "state": state, "partitions": partitions, "unit": unit, "reason": reason})
-        })
-        .collect();
-    Ok(ActionResults::default()
+    require_daemon(act)?;
+    let rows: Vec<[String; 5]> = select(act, wanted.as_ref())?.iter().map(row).collect();
+    let entry = |[name, state, partitions, unit, reason]: &[String; 5]| json!({"node": name, "state": state, "partitions": partitions, "unit": unit, "reason": reason});
+    let (list, shown) = fitting(&rows.iter().map(entry).collect::<Vec<Value>>());
+    let results = ActionResults::default()
         .with("count", rows.len().to_string())
-        .with("nodes", json!(list).to_string())
-        .with("table", table(&rows)))
+        .with("nodes", list)
+        .with("table", table(&rows[..shown]));
+    let left_out = left_out(rows.iter().map(|row| row[0].as_str()), shown);
+    Ok(left_out.into_iter().fold(results, |results, left_out| results.with("left-out", left_out)))
 }
 
-/// Returns the records of nodes, all or those of a list. One that Slurm does not know is refused by name.
-pub(super) fn select(on: &Dispatch<'_>, wanted: Option<&HostList>) -> Result<Vec<NodeRecord>, ActionFailure> {
-    let mut records = scontrol::nodes(&on.view.host).map_err(|error| told(error, str::to_owned))?;
+fn row(record: &NodeRecord) -> [String; 5] {
+    [
+        record.name.clone(),
+        record.state_text(),
+        record.partitions.join(","),
+        unit_of(record).unwrap_or_default(),
+        if is_aside(record) { record.reason.clone() } else { String::new() },
+    ]
+}
+
+/// Returns the records of nodes, all or those of a list. A node that Slurm does not know is refused by name.
+pub(super) fn select(act: &Act<'_>, wanted: Option<&HostList>) -> Result<Vec<NodeRecord>, ActionFailure> {
+    let mut records = scontrol::nodes(&act.view.host).map_err(|error| refused("could not list the nodes", &error))?;
     records.sort_by(|one, other| one.name.cmp(&other.name));
     let Some(wanted) = wanted else { return Ok(records) };
-    if let Some(stranger) = stranger(&records, wanted) {
-        return Err(ActionFailure::refused(stranger));
+    if let Some(unknown) = unknown(&records, wanted) {
+        return Err(ActionFailure::refused(unknown));
     }
     records.retain(|record| wanted.contains(&record.name));
     Ok(records)
 }
 
-/// Refuses a list that has a node which Slurm does not know, before anything is done: Slurm would change the others and then fail.
-fn all_known(on: &Dispatch<'_>, wanted: &HostList, said: impl Fn(&str) -> String + Copy) -> Result<(), ActionFailure> {
-    let records = scontrol::nodes(&on.view.host).map_err(|error| told(error, said))?;
-    stranger(&records, wanted).map_or(Ok(()), |stranger| Err(ActionFailure::refused(said(&stranger))))
+/// Refuses a list that has a node which Slurm does not know, before anything is done: Slurm would change the others and then
+/// fail. `attempt` begins the answer.
+fn all_known(act: &Act<'_>, wanted: &HostList, attempt: &str) -> Result<(), ActionFailure> {
+    match select(act, Some(wanted)) {
+        Err(ActionFailure::Refused(why)) => Err(ActionFailure::Refused(format!("{attempt}{why}"))),
+        other => other.map(drop),
+    }
 }
 
 /// Names those of a list that are not among the nodes.
-fn stranger(records: &[NodeRecord], wanted: &HostList) -> Option<String> {
+fn unknown(records: &[NodeRecord], wanted: &HostList) -> Option<String> {
     const NAMED: usize = 10;
     let known: BTreeSet<&str> = records.iter().map(|record| record.name.as_str()).collect();
     let unknown: Vec<String> = wanted.expand().filter(|name| !known.contains(name.as_str())).take(NAMED).collect();

@@ -1,10 +1,11 @@
 //! A small job on every node that takes jobs.
 
-use super::{ActionFailure, ActionResults, Dispatch, host_list, nodes, told};
+use super::{Act, ActionFailure, ActionResults, fitting, left_out, nodes, require_daemon};
 use serde::Deserialize;
 use serde_json::json;
 use slurm_conf::{HostList, NodeName, PartitionName};
 use slurm_ops::scontrol::{self, NodeLookup, NodeRecord, PartitionRecord, Smoke};
+use slurm_unit::actions::{host_list, refused};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 const AT_A_TIME: usize = 16;
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Test {
+struct Test {
     #[serde(default)]
     nodes: String,
     #[serde(default = "half_a_minute")]
@@ -27,45 +28,55 @@ fn half_a_minute() -> u64 {
     30
 }
 
-pub(super) fn test(
-    request: &Test,
-    daemon: impl FnOnce() -> Result<(), ActionFailure>,
-    on: &Dispatch<'_>,
-) -> Result<ActionResults, ActionFailure> {
+pub(super) fn test(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
+    let request: Test = act.tools.action_get()?;
     let wanted = host_list("nodes", &request.nodes)?;
     if !(1..=600).contains(&request.timeout) {
         let found = request.timeout;
         return Err(ActionFailure::refused(format!("parameter `timeout`: {found}: expected 1 to 600 seconds")));
     }
-    daemon()?;
-    let records = settled(on, wanted.as_ref(), Duration::from_secs(request.timeout))?;
+    require_daemon(act)?;
+    let patience = Duration::from_secs(request.timeout);
+    let records = settled(act, wanted.as_ref(), patience)?;
     if records.is_empty() {
         return Err(ActionFailure::refused("there is no node"));
     }
-    let partitions = scontrol::partitions(&on.view.host).map_err(|error| told(error, str::to_owned))?;
-    let outcomes = outcomes(on, &records, &partitions, Duration::from_secs(request.timeout));
-    let count = |word: &str| outcomes.iter().filter(|(_, outcome)| outcome.starts_with(word)).count();
-    let (passed, failed, skipped) = (count("passed"), count("failed"), count("skipped"));
-    let table = outcomes.iter().map(|(name, outcome)| format!("{name}: {outcome}")).collect::<Vec<_>>().join("\n");
-    let list: Vec<serde_json::Value> =
-        outcomes.iter().map(|(name, outcome)| json!({"node": name, "result": outcome})).collect();
-    let results = ActionResults::default()
-        .with("passed", passed.to_string())
-        .with("failed", failed.to_string())
-        .with("skipped", skipped.to_string())
-        .with("nodes", json!(list).to_string())
-        .with("table", table.as_str());
-    match failed {
-        0 => Ok(results),
-        _ => Err(ActionFailure::failed(results, format!("{passed} of {} passed\n{table}", outcomes.len()))),
-    }
+    let partitions =
+        scontrol::partitions(&act.view.host).map_err(|error| refused("could not list the partitions", &error))?;
+    answer(&outcomes(act, &records, &partitions, patience))
 }
 
+fn answer(outcomes: &[(String, String)]) -> Result<ActionResults, ActionFailure> {
+    let of = |word: &str| outcomes.iter().filter(|(_, outcome)| outcome.starts_with(word)).collect::<Vec<_>>();
+    let (passed, failed, skipped) = (of("passed").len(), of("failed"), of("skipped").len());
+    let line = |(name, outcome): &(String, String)| format!("{name}: {outcome}");
+    let entry = |(name, outcome): &(String, String)| json!({"node": name, "result": outcome});
+    let (list, shown) = fitting(&outcomes.iter().map(entry).collect::<Vec<_>>());
+    let results = ActionResults::default()
+        .with("passed", passed.to_string())
+        .with("failed", failed.len().to_string())
+        .with("skipped", skipped.to_string())
+        .with("nodes", list)
+        .with("table", outcomes[..shown].iter().map(line).collect::<Vec<_>>().join("\n"));
+    let left_out = left_out(outcomes.iter().map(|(name, _)| name.as_str()), shown);
+    let results = left_out.into_iter().fold(results, |results, left_out| results.with("left-out", left_out));
+    if failed.is_empty() {
+        return Ok(results);
+    }
+    let told = failed.iter().take(TOLD).map(|failed| line(failed)).collect::<Vec<_>>().join("\n");
+    let more = failed.len().checked_sub(TOLD).filter(|more| *more > 0);
+    let more = more.map(|more| format!("\nand {more} more")).unwrap_or_default();
+    Err(ActionFailure::failed(results, format!("{passed} of {} passed\n{told}{more}", outcomes.len())))
+}
+
+/// How many failures the message of the action names. All are in its results.
+const TOLD: usize = 10;
+
 /// Returns the nodes once none of them is on its way back: Slurm takes a moment after `resume` to hear from a node.
-fn settled(on: &Dispatch<'_>, wanted: Option<&HostList>, patience: Duration) -> Result<Vec<NodeRecord>, ActionFailure> {
+fn settled(act: &Act<'_>, wanted: Option<&HostList>, patience: Duration) -> Result<Vec<NodeRecord>, ActionFailure> {
     let end = Instant::now() + patience.min(RETURN);
     loop {
-        let records = nodes::select(on, wanted)?;
+        let records = nodes::select(act, wanted)?;
         let returning = |record: &NodeRecord| record.has("NOT_RESPONDING") && !record.has("DOWN");
         if Instant::now() >= end || !records.iter().any(returning) {
             return Ok(records);
@@ -76,7 +87,7 @@ fn settled(on: &Dispatch<'_>, wanted: Option<&HostList>, patience: Duration) -> 
 
 /// Tries every node, several at a time, and returns what came of it in the order of the nodes.
 fn outcomes(
-    on: &Dispatch<'_>,
+    act: &Act<'_>,
     records: &[NodeRecord],
     partitions: &[PartitionRecord],
     patience: Duration,
@@ -89,7 +100,7 @@ fn outcomes(
                 while let Some((position, record)) =
                     Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| records.get(at).map(|one| (at, one)))
                 {
-                    let outcome = outcome(on, record, partitions, patience);
+                    let outcome = outcome(act, record, partitions, patience);
                     found.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[position] = outcome;
                 }
             });
@@ -99,7 +110,7 @@ fn outcomes(
     records.iter().map(|record| record.name.clone()).zip(found).collect()
 }
 
-fn outcome(on: &Dispatch<'_>, record: &NodeRecord, partitions: &[PartitionRecord], patience: Duration) -> String {
+fn outcome(act: &Act<'_>, record: &NodeRecord, partitions: &[PartitionRecord], patience: Duration) -> String {
     if !record.is_usable() || record.has("RESERVED") {
         return format!("skipped, it is {}", record.state_text());
     }
@@ -110,10 +121,10 @@ fn outcome(on: &Dispatch<'_>, record: &NodeRecord, partitions: &[PartitionRecord
         Ok(partition) => partition,
         Err(closed) => return format!("skipped, {closed}"),
     };
-    match scontrol::smoke(&on.hands.host, &node, &partition, patience) {
+    match scontrol::smoke(&act.hands.host, &node, &partition, patience) {
         Smoke::Passed { said } => format!("passed on {said}"),
         Smoke::Failed { why } => format!("failed: {why}"),
-        Smoke::Busy { why } => match scontrol::node(&on.view.host, &node) {
+        Smoke::Busy { why } => match scontrol::node(&act.view.host, &node) {
             NodeLookup::Present(now) if !now.is_usable() => format!("skipped, it is {}", now.state_text()),
             // Other jobs have the node, or will have; that says nothing about it.
             NodeLookup::Present(now) if TAKEN.iter().any(|state| now.has(state)) => {

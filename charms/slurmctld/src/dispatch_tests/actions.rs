@@ -240,3 +240,33 @@ fn a_unit_without_slurmctld_says_which_has_it() {
     let expected = "there is no /etc/slurm/slurm.conf on slurmctld/1: ask slurmctld/0";
     assert_eq!(refuses(&other, "show-current-config", json!({})), expected);
 }
+
+/// Juju's agent takes no value of an answer above 128 KiB.
+#[test]
+fn a_list_that_is_too_long_leaves_nodes_out_by_name_and_stays_json() {
+    let (cluster, ..) = Cluster::at_rest();
+    for number in 0..400 {
+        cluster.machine.add_node(&format!("compute-{number:03}"), "compute");
+    }
+    let reason = "x".repeat(250);
+    answers(&cluster, "drain", json!({"nodename": "compute-[000-399]", "reason": reason}));
+    let shown = answers(&cluster, "show-nodes", json!({}));
+    let list: Vec<Value> = serde_json::from_str(&shown["nodes"]).unwrap();
+    assert!(list.len() > 200 && list.len() < 400, "{}", list.len());
+    assert_eq!(shown["count"], "400");
+    assert_eq!(shown["table"].lines().count(), list.len() + 1);
+    let (left, first) = (400 - list.len(), list.len());
+    let expected = format!("{left} nodes, from compute-{first:03} to compute-399: name them in parameter `nodes`");
+    assert_eq!(shown["left-out"], expected);
+    assert!(!answers(&cluster, "show-nodes", json!({"nodes": "compute-399"})).contains_key("left-out"));
+}
+
+#[test]
+fn an_action_that_breaks_says_why() {
+    let (cluster, ..) = Cluster::at_rest();
+    let path = cluster.machine.machine().path("/etc/slurm/slurm.conf");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let why = refuses(&cluster, "show-current-config", json!({}));
+    assert!(why.starts_with("could not read ") && why.contains("slurm.conf"), "{why}");
+}
