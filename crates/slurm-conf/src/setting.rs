@@ -4,7 +4,10 @@
 //! refuse. It is not the judge of what is valid. A key that is not in it may belong to a newer Slurm, so it is a doubt,
 //! never an error.
 
-mod table;
+use std::sync::LazyLock;
+
+/// The table, one key and its kind in a line.
+const KEYS: &str = include_str!("setting/keys.txt");
 
 /// What a plain key holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +42,21 @@ const LEVELS: [&str; 10] =
 impl Setting {
     /// Returns every known key, by name.
     pub fn all() -> &'static [Setting] {
-        table::SETTINGS
+        static ALL: LazyLock<Vec<Setting>> = LazyLock::new(|| KEYS.lines().filter_map(Setting::read).collect());
+        &ALL
+    }
+
+    /// Reads a line of the table. None: a comment.
+    fn read(line: &'static str) -> Option<Self> {
+        let (name, kind) = line.split_once(' ').filter(|(name, _)| *name != "#")?;
+        let kind = match (kind, kind.parse()) {
+            ("boolean", _) => SettingKind::Boolean,
+            ("level", _) => SettingKind::Level,
+            ("removed", _) => SettingKind::Removed,
+            (_, Ok(largest)) => SettingKind::Number(largest),
+            _ => SettingKind::Text,
+        };
+        Some(Self { name, kind })
     }
 
     /// Tells what Slurm would expect instead of `value`, if it is sure to refuse it.
