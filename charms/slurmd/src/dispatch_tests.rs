@@ -5,6 +5,7 @@ mod archives;
 mod crashes;
 mod hostile;
 mod machine;
+mod relation;
 mod upgrade;
 
 use crate::Slurmd;
@@ -256,34 +257,6 @@ fn a_machine_that_is_the_node_of_another_unit_is_left_to_it() {
 }
 
 #[test]
-fn a_secret_that_is_not_granted_yet_is_waited_for() {
-    let node = Node::deployed();
-    let relation = node.integrate();
-    let bag = Databag::from([
-        ("auth_secret_id".to_owned(), json!("secret:d3k2v5nmp25c762q9999").to_string()),
-        ("controllers".to_owned(), json!(["juju-c9fc6f-1:6817"]).to_string()),
-    ]);
-    node.model.play(&node.controller, &relation, &bag).unwrap();
-    node.hook(&Hook::app_changed(&relation, &node.controller));
-    assert!(!node.machine.is_running(names::SERVICE));
-    assert!(matches!(node.model.status(&node.unit), Some(Status::Waiting(_))));
-    node.offer(&relation);
-    node.hook(&Hook::named(retry::EVENT));
-    assert!(node.machine.is_running(names::SERVICE));
-}
-
-#[test]
-fn the_end_of_the_relation_stops_no_daemon() {
-    let node = Node::deployed();
-    let relation = node.integrate();
-    node.offer(&relation);
-    node.hook(&Hook::app_changed(&relation, &node.controller));
-    node.hook(&Hook::broken(&relation, None));
-    assert!(node.machine.is_running(names::SERVICE));
-    assert!(node.machine.read("/etc/slurm/slurm.jwks").is_some());
-}
-
-#[test]
 fn controllers_that_do_not_answer_stop_no_daemon_and_are_named() {
     let node = Node::deployed();
     let relation = node.integrate();
@@ -361,83 +334,6 @@ fn a_slurmd_newer_than_its_controllers_is_refused_by_name() {
 }
 
 #[test]
-fn a_partition_that_slurm_refuses_is_named_on_the_unit_and_not_published() {
-    let (node, relation) = Node::joined();
-    node.machine.parser_refuses("maxtim");
-    let before = node.model.app_bag(&relation, &node.app);
-    node.set_option(names::OPTION_PARTITION_CONFIG, "MaxTim=60");
-    let expected = "blocked: option partition-config `MaxTim=60`: unknown key `maxtim`, did you mean MaxTime?";
-    assert_eq!(node.shown(), expected);
-    assert_eq!(node.model.app_bag(&relation, &node.app), before);
-    node.set_option(names::OPTION_PARTITION_CONFIG, "MaxTime=60");
-    assert_eq!(node.shown(), "active: idle, partition compute");
-    assert!(node.model.app_bag(&relation, &node.app)["partition"].contains("\"maxtime\""));
-}
-
-#[test]
-fn a_partition_may_repeat_the_name_and_the_nodes_of_its_application() {
-    let (node, relation) = Node::joined();
-    node.set_option(names::OPTION_PARTITION_CONFIG, "PartitionName=compute Nodes=compute MaxTime=60");
-    assert_eq!(node.shown(), "active: idle, partition compute");
-    assert!(node.model.app_bag(&relation, &node.app)["partition"].contains("\"maxtime\""));
-    node.set_option(names::OPTION_PARTITION_CONFIG, "PartitionName=other");
-    assert!(node.shown().starts_with("blocked: option partition-config `PartitionName=other`"), "{}", node.shown());
-}
-
-#[test]
-fn a_partition_with_a_key_that_only_slurm_knows_is_judged_once() {
-    let (node, _) = Node::joined();
-    node.set_option(names::OPTION_PARTITION_CONFIG, "NewKey=60");
-    let judged = |calls: Vec<String>| calls.iter().filter(|call| *call == "scontrol version").count();
-    assert_eq!(judged(node.machine.take_calls()), 1);
-    let files = node.files();
-    node.hook(&Hook::named("update-status"));
-    assert_eq!((judged(node.machine.take_calls()), node.files()), (0, files));
-}
-
-#[test]
-fn a_changed_key_is_loaded_at_once() {
-    let (node, relation) = Node::joined();
-    node.share_key(&relation, "B");
-    node.hook(&Hook::app_changed(&relation, &node.controller));
-    let reloads = |node: &Node| node.machine.take_calls().iter().filter(|call| call.contains(" reload -- ")).count();
-    assert_eq!(reloads(&node), 1);
-    for _ in 0..3 {
-        node.hook(&Hook::named("update-status"));
-    }
-    assert_eq!(reloads(&node), 0, "once for each key");
-}
-
-#[test]
-fn a_node_whose_relation_has_ended_says_that_it_is_still_in_service() {
-    let (node, relation) = Node::joined();
-    node.hook(&Hook::broken(&relation, None));
-    let expected = "blocked: not related, still in service: `juju integrate compute slurmctld`, or run action drain";
-    assert_eq!(node.shown(), expected);
-    assert!(node.machine.is_running(names::SERVICE));
-}
-
-#[test]
-fn a_unit_added_to_a_cluster_waits_for_its_relation() {
-    let node = Node::new();
-    node.model.integrate((&node.app, "slurmctld"), (&node.controller, "slurmd")).unwrap();
-    node.hook(&Hook::named("install"));
-    assert_eq!(node.shown(), "waiting: for the relation with the controllers");
-}
-
-#[test]
-fn a_leaving_unit_starts_nothing_whoever_calls() {
-    for event in [retry::EVENT, service::FAILURE_EVENT, "update-status"] {
-        let (node, _) = Node::joined();
-        node.model.begin_removal(&node.unit).unwrap();
-        node.machine.crash(names::SERVICE);
-        node.hook(&Hook::named(event));
-        assert_eq!(node.shown(), "maintenance: leaving", "{event}");
-        assert!(!node.machine.is_running(names::SERVICE), "{event}");
-    }
-}
-
-#[test]
 fn a_new_node_comes_up_down_if_the_operator_wants_to_look_first() {
     let node = Node::deployed();
     node.model.set_option(&node.app, names::OPTION_DEFAULT_NODE_STATE, "down".into()).unwrap();
@@ -449,28 +345,6 @@ fn a_new_node_comes_up_down_if_the_operator_wants_to_look_first() {
     assert!(!node.machine.read(names::OPTIONS_FILE).unwrap().contains("State"), "that was for the first start");
     assert!(node.act("resume", json!({})).succeeded);
     assert_eq!(node.shown(), "active: idle, partition compute");
-}
-
-#[test]
-fn a_secret_that_is_gone_and_a_relation_made_again_leave_the_node_as_it_is() {
-    let (node, relation) = Node::joined();
-    let files = node.files();
-    node.model.end(&relation);
-    let (again, _) = node.model.integrate((&node.app, "slurmctld"), (&node.controller, "slurmd")).unwrap();
-    // Made again it gives this one hook, and nothing more.
-    node.hook(&Hook::created(&again, &node.controller));
-    assert!(node.machine.is_running(names::SERVICE));
-    assert!(node.model.app_bag(&again, &node.app).contains_key("partition"));
-    let bag = Databag::from([
-        ("auth_secret_id".to_owned(), json!("secret:d3k2v5nmp25c762q9999").to_string()),
-        ("controllers".to_owned(), json!(["juju-c9fc6f-1:6817"]).to_string()),
-    ]);
-    node.model.play(&node.controller, &again, &bag).unwrap();
-    node.hook(&Hook::named(retry::EVENT));
-    assert_eq!(node.shown(), "active: idle, partition compute");
-    let mut after = node.files();
-    after.retain(|path, _| !path.starts_with("run/systemd/transient"));
-    assert_eq!(after, files, "the key on the disk goes on serving");
 }
 
 /// Tells the whole story, with whatever `harm` does to it at its start, and returns what is there in the end. A hook that fails is run

@@ -1,6 +1,8 @@
 //! A registered node on its way to another description: with jobs, with administrators, with hooks that are killed.
 
 use super::*;
+use crate::facts::Occupancy;
+use crate::node::lifecycle::Lifecycle;
 use crate::node::state::is_closed;
 use crate::options::Given;
 use crate::world::{World, detected, set_aside};

@@ -1,6 +1,7 @@
 //! What the stages of a plan have in common: how the node is, and how it should describe itself.
 
-use super::{Planning, Tried, stirred};
+use super::daemon::stirred;
+use super::{Planning, Tried};
 use crate::facts::{Daemon, Facts, Identity, KeyFile};
 use crate::node::description;
 use crate::node::hardware::Hardware;
