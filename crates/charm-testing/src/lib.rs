@@ -41,6 +41,7 @@ mod metadata;
 mod model;
 #[cfg(test)]
 mod model_tests;
+mod reference;
 #[cfg(test)]
 mod schedule_tests;
 mod slurm;
@@ -51,4 +52,5 @@ pub use hook::Hook;
 pub use knife::Knife;
 pub use machine::FakeMachine;
 pub use model::{Dispatched, Impossible, Model, Ran};
+pub use reference::status_differences;
 pub use slurm::{FakeJob, FakeSlurm};

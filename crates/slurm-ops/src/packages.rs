@@ -209,7 +209,10 @@ fn fit(host: &Host, selection: &Selection) -> Result<(), PackageError> {
     match inventory(host, selection)? {
         Inventory { unfit: Some(unfit), .. } => Err(PackageError::Obstacle(unfit)),
         Inventory { version: Some(_), .. } => Ok(()),
-        _ => Err(PackageError::Obstacle(Obstacle::Failed("apt is content, and nothing is installed".to_owned()))),
+        _ => {
+            let why = format!("apt succeeded but {} is not installed", selection.required[0]);
+            Err(PackageError::Obstacle(Obstacle::Failed(why)))
+        }
     }
 }
 
