@@ -10,6 +10,8 @@ mod names;
 mod node;
 mod options;
 mod plan;
+#[cfg(test)]
+mod reference_tests;
 mod step;
 #[cfg(test)]
 mod world;
