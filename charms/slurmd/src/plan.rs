@@ -21,7 +21,7 @@ use slurm_ops::journal::Cause;
 use slurm_ops::scontrol::{Candidate, NodeLookup};
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::Running;
-use slurm_unit::{OptionProblem, Trigger, options};
+use slurm_unit::{OptionProblem, options};
 
 pub(crate) use membership::waits;
 pub(crate) use situation::Situation;
@@ -50,11 +50,10 @@ pub fn plan(facts: &Facts, attempts: &Tried) -> Planned<Slurmd> {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
     let decision = decide(facts, attempts)?;
-    let acts = !decision.steps.is_empty() || facts.identity()?.trigger != Trigger::Juju;
-    let blocks = decision.conditions.iter().any(|condition| matches!(condition.status(), Status::Blocked(_)));
+    let well = decision.conditions.iter().all(|condition| matches!(condition.status(), Status::Active(_)));
     // A node on its way out is left as it is: draining and deleting it is not this plan's matter. And Juju 4 drops a leaving
     // unit that is blocked.
-    if (acts || blocks) && *facts.leaving()? {
+    if (!decision.steps.is_empty() || !well) && *facts.leaving()? {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
     Ok(decision)

@@ -185,13 +185,7 @@ fn shown(facts: &Facts) -> Planning<ActionResults> {
 }
 
 fn excerpt(text: &str) -> String {
-    text.chars()
-        .take(200)
-        .flat_map(|letter| match letter.is_control() {
-            true => letter.escape_debug().collect::<Vec<_>>(),
-            false => vec![letter],
-        })
-        .collect()
+    charm::text::one_line(text, 200)
 }
 
 #[cfg(test)]

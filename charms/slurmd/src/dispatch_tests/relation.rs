@@ -133,3 +133,18 @@ fn a_secret_that_is_gone_and_a_relation_made_again_leave_the_node_as_it_is() {
     after.retain(|path, _| !path.starts_with("run/systemd/transient"));
     assert_eq!(after, files, "the key on the disk goes on serving");
 }
+
+#[test]
+fn a_relation_of_which_no_hook_tells_is_looked_at_by_the_timer_until_hooks_come_again() {
+    const TIMER: &str = "/run/systemd/transient/compute-0-retry.timer";
+    let (node, relation) = Node::joined();
+    node.model.deafen(&node.unit, &relation, true).unwrap();
+    node.hook(&Hook::named("update-status"));
+    for _ in 0..3 {
+        node.hook(&Hook::named(retry::EVENT));
+        assert!(node.machine.read(TIMER).is_some(), "{}", node.shown());
+    }
+    node.model.deafen(&node.unit, &relation, false).unwrap();
+    node.hook(&Hook::named(retry::EVENT));
+    assert_eq!((node.machine.read(TIMER), node.shown().as_str()), (None, "active: idle, partition compute"));
+}

@@ -6,6 +6,7 @@ use crate::facts::KeySecret;
 use crate::node::lifecycle::BootNote;
 use crate::world::{World, keys, unreachable};
 use charm::tools::Unreadable;
+use slurm_unit::Trigger;
 use std::time::Duration;
 
 #[test]

@@ -7,6 +7,7 @@ use crate::node::state::is_closed;
 use crate::options::Given;
 use crate::world::{World, detected, set_aside};
 use slurm_conf::Node;
+use slurm_unit::Trigger;
 
 /// Runs a dispatch and returns what was done.
 #[track_caller]

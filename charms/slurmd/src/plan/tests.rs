@@ -8,6 +8,7 @@ use crate::world::{World, detected, idle};
 use slurm_conf::Node;
 use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::NodeRecord;
+use slurm_unit::Trigger;
 
 pub(super) const NOTHING: [&str; 0] = [];
 
