@@ -326,9 +326,10 @@ fn well(facts: &Facts) -> String {
             let by_option = facts.options().is_ok_and(|options| {
                 options.partition.as_ref().is_ok_and(|partition| partition.get("State").is_some())
             });
-            let way_out = match by_option {
-                true => format!("see option {}", names::OPTION_PARTITION_CONFIG),
-                false => format!("scontrol update partitionname={app} state=up"),
+            let way_out = match (reason, by_option) {
+                ("", true) => format!("see option {}", names::OPTION_PARTITION_CONFIG),
+                ("", false) => format!("scontrol update partitionname={app} state=up"),
+                (reason, _) => reason.to_owned(),
             };
             format!("{state}, partition {app} is {partition}: {way_out}")
         }

@@ -48,6 +48,13 @@ fn a_node_whose_partition_starts_no_jobs_says_so() {
 }
 
 #[test]
+fn the_reason_of_a_drained_node_is_told_in_a_closed_partition_too() {
+    let mut world = with_record(&["IDLE", "DRAIN"], "disk");
+    world.partition_state = Some("DOWN".to_owned());
+    assert_eq!(world.shown(), "active: drained, partition compute is DOWN: disk");
+}
+
+#[test]
 fn a_node_that_is_down_needs_the_operator() {
     let world = with_record(&["DOWN", "DYNAMIC_NORM"], "Node unexpectedly rebooted");
     let expected = "blocked: down, partition compute: Node unexpectedly rebooted: run action resume";
