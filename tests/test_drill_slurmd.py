@@ -65,6 +65,21 @@ def test_slurmd_comes_back_by_itself_from_a_damaged_key(cluster, job, damage):
     cluster.await_message("compute/0", UP)
 
 
+def test_a_key_that_was_written_anew_is_loaded_once(cluster, job):
+    """A slurmd that goes on with the key of before is lost when the controllers drop that key."""
+    key, pid = "/etc/slurm/slurm.jwks", lambda: cluster.root("compute/0", "systemctl", "show", "--property=MainPID", "slurmd")
+    before = pid()
+    cluster.shell("compute/0", f"chmod 644 {key}")
+    cluster.fire("compute/0")
+    # A reload replaces the process.
+    after = eventually(pid, lambda seen: seen != before, "slurmd", 20)
+    cluster.await_message("compute/0", UP)
+    for _ in range(3):
+        cluster.fire("compute/0")
+    assert pid() == after
+    cluster.assert_unharmed(job)
+
+
 @pytest.mark.slow
 def test_a_slurmd_comes_back_with_its_lost_program(cluster, job):
     program = cluster.on("compute/0", "readlink", "--canonicalize", "/usr/sbin/slurmd").strip()

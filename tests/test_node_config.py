@@ -73,6 +73,18 @@ def test_memory_is_changed_although_slurm_cannot_do_it_in_place(cluster):
     cluster.await_message(FIRST, "^active: idle, partition compute$")
 
 
+def test_a_record_that_a_pending_job_names_is_not_deleted(cluster):
+    """Slurm deletes it, and fails the job at its next restart or reconfigure."""
+    job = cluster.submit("sleep 1", "--hold", "--array=0-1", "--nodelist=compute-0")
+    detected = cluster.node("compute-0")["real_memory"]
+    shown = asked(cluster, f"RealMemory={detected - 400}")
+    assert shown["pending"] == f"node-config waits for pending job {job}", shown
+    cluster.await_message(FIRST, f"node-config waits for pending job {job}$")
+    assert cluster.node("compute-0")["real_memory"] == detected
+    cluster.cancel(job)
+    await_value(cluster, "real_memory", detected - 400)
+
+
 def test_a_timer_is_set_although_the_call_of_the_last_one_still_waits_for_jujus_lock(cluster):
     job = cluster.start_job("compute-0")
     detected = cluster.node("compute-0")["real_memory"]
