@@ -1,11 +1,12 @@
 //! Makes one change, without deciding anything, and says what it found out. What a change means for the facts is here as well.
 
 use crate::config::files::{Config, Files};
-use crate::facts::{Asked, Fact, Facts, Question, StateDirectory};
+use crate::facts::{Asked, Fact, Facts, Question};
+use crate::keys::Key;
 use crate::names;
 use crate::step::{Outcome, Step};
 use charm::Status;
-use charm::tools::{Grantee, Port};
+use charm::tools::{Grantee, Port, SecretAnswer};
 use slurm_ops::files::{self, Access};
 use slurm_ops::scontrol::{self, Candidate};
 use slurm_ops::{HostWriter, keys, sentinel, systemd};
@@ -35,7 +36,7 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
                 files::ensure_open(host, path)?;
             }
         }
-        Step::MakeKey(key) => return Ok(Outcome::Key(key.make(host)?)),
+        Step::MakeKey(key) => key.make(host)?,
         Step::RestoreKey(key, content) => key.restore(host, content)?,
         Step::CheckCandidate { files, nodes } => {
             let text = files.slurm.as_deref().unwrap_or_default();
@@ -143,47 +144,28 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
                 facts.forget(&VOLATILE);
             }
         }
-        Step::PrepareState(note) => change(facts, |facts| {
-            let mut store = facts.store().ok()?.clone();
-            store.state = StateDirectory::Of(note.clone());
-            Some(Fact::Store(store))
-        }),
-        Step::SecureKeys => facts.forget(&[Question::Keys]),
+        Step::PrepareState(_) => facts.forget(&[Question::Store]),
+        Step::SecureKeys | Step::MakeKey(_) | Step::RestoreKey(..) => facts.forget(&[Question::Keys]),
         Step::MakeWorldReadable => {
             facts.forget(&[Question::Configuration]);
             facts.forget(&VOLATILE);
         }
-        Step::MakeKey(key) | Step::RestoreKey(key, _) => change(facts, |facts| {
-            let mut keys = facts.keys().ok()?.clone();
-            let content = match (step, outcome) {
-                (Step::RestoreKey(_, content), _) | (_, Outcome::Key(content)) => content.clone(),
-                _ => return None,
-            };
-            keys.learn(*key, content);
-            Some(Fact::Keys(keys))
-        }),
         Step::CheckCandidate { .. } => {
             if let Outcome::Candidate(_, Some(nodes)) = outcome {
                 facts.learn(Fact::NodeSettings(Asked::Answer(nodes.clone())));
             }
         }
-        Step::WriteFiles { files, .. } | Step::RestoreFiles(files) => {
-            change(facts, |facts| {
-                let mut configuration = facts.configuration().ok()?.clone();
-                configuration.live = Config::read(files.clone(), &configuration.included);
-                Some(Fact::Configuration(configuration))
-            });
-            // A daemon that fails, and clients that cannot read the file in place, may do better with another one.
-            if matches!(step, Step::RestoreFiles(_)) {
-                facts.forget(&VOLATILE);
-            }
+        Step::WriteFiles { files, .. } => in_place(facts, files),
+        // A daemon that fails, and clients that cannot read the file in place, may do better with another one.
+        Step::RestoreFiles(files) => {
+            in_place(facts, files);
+            facts.forget(&VOLATILE);
         }
         Step::MarkAccepted(files) => {
-            change(facts, |facts| {
-                let mut configuration = facts.configuration().ok()?.clone();
+            if let Ok(mut configuration) = facts.configuration().cloned() {
                 configuration.accepted = Config::read(files.clone(), &configuration.included);
-                Some(Fact::Configuration(configuration))
-            });
+                facts.learn(Fact::Configuration(configuration));
+            }
             facts.learn(Fact::PartitionsSaved(false));
         }
         Step::NoteRejections(rejections) => {
@@ -200,38 +182,24 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
                 facts.learn(Fact::PartitionsSaved(*saved));
             }
         }
-        Step::OpenPort => facts.learn(Fact::PortOpen(true)),
+        // Juju shows what this dispatch is going to write, without another process.
+        Step::OpenPort => facts.forget(&[Question::PortOpen]),
+        Step::PublishPeerApp(..) | Step::PublishPeerUnit(..) => facts.forget(&[Question::Peer]),
+        Step::PublishController(..) => facts.forget(&[Question::Computes]),
+        Step::RequestMount(..) => facts.forget(&[Question::Mount]),
         Step::RefillSecret(key, _, content) => {
-            let answer = charm::tools::SecretAnswer::Content(content.clone());
-            facts.learn(match key {
-                crate::keys::Key::Auth => Fact::AuthContent(answer),
-                crate::keys::Key::Jwt => Fact::JwtContent(answer),
-            });
+            let answer = SecretAnswer::Content(content.clone());
+            facts.learn(if *key == Key::Auth { Fact::AuthContent(answer) } else { Fact::JwtContent(answer) });
         }
         // Whether these took is seen in a later dispatch; until then the attempt counts.
         Step::AddSecret(..) | Step::GrantSecret(..) => {}
-        Step::PublishPeerApp(_, bag) | Step::PublishPeerUnit(_, bag) => change(facts, |facts| {
-            let mut peer = facts.peer().ok()?.clone()?;
-            peer.learn(bag);
-            Some(Fact::Peer(Some(peer)))
-        }),
-        Step::PublishController(relation, bag) => change(facts, |facts| {
-            let mut computes = facts.computes().ok()?.clone();
-            for compute in computes.iter_mut().filter(|compute| compute.relation == *relation) {
-                compute.published.extend(bag.clone());
-            }
-            Some(Fact::Computes(computes))
-        }),
-        Step::RequestMount(_, bag) => change(facts, |facts| {
-            let mut mount = facts.mount().ok()?.clone()?;
-            mount.published.extend(bag.clone());
-            Some(Fact::Mount(Some(mount)))
-        }),
     }
 }
 
-fn change(facts: &mut Facts, changed: impl FnOnce(&Facts) -> Option<Fact>) {
-    if let Some(fact) = changed(facts) {
-        facts.learn(fact);
+/// A file that was written is its new content.
+fn in_place(facts: &mut Facts, files: &Files) {
+    if let Ok(mut configuration) = facts.configuration().cloned() {
+        configuration.live = Config::read(files.clone(), &configuration.included);
+        facts.learn(Fact::Configuration(configuration));
     }
 }

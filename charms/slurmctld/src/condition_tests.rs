@@ -4,6 +4,7 @@ use super::*;
 use crate::config::rejections::Rejections;
 use crate::facts::{MountEndpoint, StateDirectory, StoreMount};
 use crate::plan::situations::World;
+use crate::step::Step;
 use charm::runtime::Condition as _;
 use slurm_ops::packages::Obstacle;
 use slurm_unit::note::Noted;
@@ -75,6 +76,64 @@ fn samples() -> Vec<Condition> {
         }
     }
     samples
+}
+
+const REFERENCE: &str = include_str!("../../../docs/reference.md");
+
+/// Every text that a unit can show: of one condition there may be several.
+fn statuses() -> Vec<Status> {
+    let text = |text: &str| text.to_owned();
+    let mut conditions = samples();
+    let option = |value| OptionProblem::new(names::OPTION_PARAMETERS, value, "no");
+    conditions.extend([Condition::Option(option("x")), Condition::Option(option(""))]);
+    conditions.push(Condition::Second { unit: "slurmctld/1".parse().unwrap(), network_state: true });
+    conditions.push(Condition::AwaitsKey(crate::keys::Key::Jwt.name()));
+    conditions.push(Condition::Unproven(Some(text("no"))));
+    let partition = ConfigSource::Partition(text("a"));
+    conditions.push(Condition::Rejected { source: partition, app: Some("a".parse().unwrap()), reason: text("no") });
+    let problems = [
+        StateProblem::NotMounted,
+        StateProblem::ReadOnly,
+        StateProblem::Lost,
+        StateProblem::Foreign(text("lab x/y")),
+        StateProblem::Unmarked,
+        StateProblem::Unreadable(text("no")),
+    ];
+    conditions.extend(problems.map(|problem| Condition::State { problem, mount_related: true }));
+    let daemons = [
+        Daemon::Failing { reason: text("no") },
+        Daemon::Silent { reason: None },
+        Daemon::Silent { reason: Some(text("no")) },
+        Daemon::ShutOut,
+    ];
+    conditions.extend(daemons.map(Condition::Daemon));
+    let old = || Obstacle::TooOld { package: text("slurmctld"), found: text("23.11.4") };
+    let failed = |obstacle, archive| Condition::Install(InstallCondition::Failed { obstacle, archive });
+    conditions.extend([
+        failed(Obstacle::Passing(text("locked")), true),
+        failed(Obstacle::Failed(text("no space")), true),
+        failed(Obstacle::Failed(text("no space")), false),
+        failed(old(), true),
+        failed(Obstacle::Unknown { package: text("slurmctld") }, true),
+        failed(Obstacle::Lacking { plugin: "auth_slurm.so" }, true),
+        Condition::Install(InstallCondition::InUse(old())),
+    ]);
+    let causes = [Cause::Clocks, Cause::Authentication, Cause::NameResolution];
+    let rejected = |cause| Condition::RejectedHost(RejectedHost { host: text("10.0.0.5"), cause });
+    conditions.extend(causes.map(rejected));
+    let shown = |one: &Condition| status(&Facts::default(), std::slice::from_ref(one));
+    let mut statuses: Vec<Status> = conditions.iter().map(shown).collect();
+    // Said while a step is taken, and by what all charms share.
+    let steps = [Step::StartDaemon, Step::RestartDaemon];
+    statuses.extend(steps.iter().filter_map(crate::apply::announce));
+    statuses.extend([Status::maintenance("installing slurmctld"), Status::waiting("retrying after error: no")]);
+    statuses
+}
+
+#[test]
+fn every_status_is_documented() {
+    let differences = charm_testing::status_differences(REFERENCE, "## Statuses of slurmctld", &statuses());
+    assert_eq!(differences, Vec::<String>::new());
 }
 
 /// A condition that only the timer can end sets it; one without a bad status is of interest to the timer alone.

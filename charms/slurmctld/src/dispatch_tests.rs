@@ -297,9 +297,9 @@ fn a_default_partition_that_is_not_there_leaves_the_one_before_in_its_place() {
     assert!(cluster.status().starts_with("waiting: for partition nosuch"), "{}", cluster.status());
     cluster.configure("default-partition", json!("gpu"));
     default("gpu");
-    // Nobody chooses any more, so the default stays where it is.
+    // Nobody chooses any more, so the first application has it again.
     cluster.configure("default-partition", json!(""));
-    default("gpu");
+    default("compute");
 }
 
 #[test]

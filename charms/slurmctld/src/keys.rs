@@ -50,20 +50,12 @@ impl Key {
     }
 
     /// Writes a new key to its file.
-    pub fn make(self, writer: &HostWriter) -> Result<SecretContent, Error> {
+    pub fn make(self, writer: &HostWriter) -> Result<(), Error> {
         match self {
-            Self::Auth => {
-                let key = AuthKey::generate()?;
-                let content = auth_content(&key);
-                keys::ensure_auth_keys(writer, &KeySet::of(key), names::SLURM_USER)?;
-                Ok(content)
-            }
-            Self::Jwt => {
-                let key = JwtKey::generate()?;
-                keys::ensure_jwt_key(writer, &key, names::SLURM_USER)?;
-                Ok(jwt_content(&key))
-            }
-        }
+            Self::Auth => keys::ensure_auth_keys(writer, &KeySet::of(AuthKey::generate()?), names::SLURM_USER)?,
+            Self::Jwt => keys::ensure_jwt_key(writer, &JwtKey::generate()?, names::SLURM_USER)?,
+        };
+        Ok(())
     }
 
     /// Writes the key of a secret to its file.
@@ -73,12 +65,10 @@ impl Key {
         match self {
             Self::Auth => {
                 let id = content.get(names::SECRET_KEY_ID).ok_or_else(lost)?;
-                keys::ensure_auth_keys(writer, &KeySet::of(AuthKey::new(id, key)?), names::SLURM_USER)?;
+                keys::ensure_auth_keys(writer, &KeySet::of(AuthKey::new(id, key)?), names::SLURM_USER)?
             }
-            Self::Jwt => {
-                keys::ensure_jwt_key(writer, &JwtKey::new(key)?, names::SLURM_USER)?;
-            }
-        }
+            Self::Jwt => keys::ensure_jwt_key(writer, &JwtKey::new(key)?, names::SLURM_USER)?,
+        };
         Ok(())
     }
 }
@@ -97,14 +87,6 @@ impl Keys {
         match key {
             Key::Auth => self.auth.as_ref(),
             Key::Jwt => self.jwt.as_ref(),
-        }
-    }
-
-    /// Takes over that one of them was written.
-    pub fn learn(&mut self, key: Key, content: SecretContent) {
-        match key {
-            Key::Auth => self.auth = Some(content),
-            Key::Jwt => self.jwt = Some(content),
         }
     }
 }

@@ -84,8 +84,6 @@ pub enum Outcome {
     RestoreOverrides(Result<(), String>),
     /// The partitions were seen on the disk.
     Saved(bool),
-    /// The key that was made.
-    Key(SecretContent),
 }
 
 impl Step {

@@ -197,28 +197,25 @@ fn is_default(record: &Record<'_>) -> bool {
     record.get("Default").is_some_and(|value| value.eq_ignore_ascii_case("yes"))
 }
 
-/// Makes at most one partition of the file the default: the operator's choice if it is there, else the first application that
-/// says so, else the one that was it `before`, else that of the application that was related first. Without a default
-/// partition Slurm refuses every job that names none.
+/// Makes one partition of the file the default: the operator's choice if it is there, else the first application that says so,
+/// else a partition of the administrator's own that is it already, else that of the application that was related first.
+/// Without a default partition Slurm refuses every job that names none.
 ///
 /// A partition whose relation is gone stays: jobs may run or wait in it, and slurmctld fails every job whose partition
 /// disappears. Taking one out needs its jobs to have ended first, and that is not a matter of one hook.
 ///
 /// While the operator's choice is not there, `before` goes on being the default.
 pub(super) fn choose_default(situation: &Situation<'_>, conf: &mut SlurmConf, before: Option<PartitionName>) {
-    let present = |name: &PartitionName| conf.partition(name.as_str()).is_some();
+    let present = |name: &&PartitionName| conf.partition(name.as_str()).is_some();
+    let wanted = || situation.computes.iter().filter_map(Compute::partition).map(|(partition, _)| partition);
     let awaited = situation.options.default_partition.is_some();
-    let before = before.filter(present);
-    let chosen = situation.options.default_partition().cloned().filter(present);
-    let says_so = || defaults(situation.computes).into_iter().find(|name| present(name)).cloned();
-    let first = || {
-        // What an administrator or an application says about it, such as `Default=NO`, is theirs to say.
-        let partitions = situation.computes.iter().filter_map(Compute::partition).map(|(partition, _)| partition);
-        let mut silent = partitions.filter(|partition| partition.get("Default").is_none());
-        silent.find(|partition| present(partition.name())).map(|partition| partition.name().clone())
-    };
-    let chosen = chosen.or_else(|| before.clone().filter(|_| awaited));
-    let Some(default) = chosen.or_else(says_so).or(before).or_else(first) else { return };
+    let before = before.as_ref().filter(present);
+    let chosen = situation.options.default_partition().filter(present).or(before.filter(|_| awaited));
+    let says_so = || defaults(situation.computes).into_iter().find(present);
+    let own = || before.filter(|before| !wanted().any(|partition| partition.name() == *before));
+    // An application that says `Default=NO` has said something.
+    let silent = || wanted().filter(|partition| partition.get("Default").is_none()).map(Partition::name).find(present);
+    let Some(default) = chosen.or_else(says_so).or_else(own).or_else(silent).cloned() else { return };
     let records: Vec<Partition> = conf
         .partitions()
         .filter(|record| (record.name() == default.as_str()) != is_default(record))

@@ -588,8 +588,18 @@ fn the_only_partition_is_the_default_until_somebody_chooses() {
     world.computes[1].data = wants("gpu", "Default=YES");
     let mut world = world.settled();
     assert_eq!(default(&world), ["PartitionName=gpu"]);
-    // The option outweighs it.
+    // The option outweighs it, and what it outweighs comes back.
     world.options.default_partition = "compute".to_owned();
+    let mut world = world.settled();
+    assert_eq!(default(&world), ["PartitionName=compute"]);
+    world.options.default_partition = String::new();
+    let mut world = world.settled();
+    assert_eq!(default(&world), ["PartitionName=gpu"]);
+    world.computes[1].data = wants("gpu", "");
+    let mut world = world.settled();
+    assert_eq!(default(&world), ["PartitionName=compute"]);
+    // A partition outlives its relation, and so does its being the default.
+    world.computes.remove(0);
     assert_eq!(default(&world.settled()), ["PartitionName=compute"]);
 }
 

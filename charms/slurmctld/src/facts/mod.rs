@@ -15,7 +15,6 @@ use charm::tools::{SecretAnswer, SecretInfo};
 use charm::{AppName, Databag, RelationId, UnitName};
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_conf::{ClusterName, HostName, NodeSet, Partition};
-use slurm_interface::{PeerApp, PeerUnit};
 pub use slurm_ops::journal::Stranger as RejectedHost;
 use slurm_ops::systemd::UnitState;
 use slurm_unit::install::Installation;
@@ -102,18 +101,6 @@ pub struct Peer {
     pub cluster_name: Option<ClusterName>,
     /// What this unit's own bag says.
     pub host: Option<String>,
-}
-
-impl Peer {
-    /// Takes over what was written to one of the bags.
-    pub fn learn(&mut self, bag: &Databag) {
-        if let Ok(Some(app)) = PeerApp::decode(bag) {
-            self.cluster_name = Some(app.cluster_name);
-        }
-        if let Ok(Some(unit)) = PeerUnit::decode(bag) {
-            self.host = Some(unit.hostname.to_string());
-        }
-    }
 }
 
 /// The relation to a file system client.

@@ -21,6 +21,7 @@ use charm::tools::{SecretAnswer, SecretContent, SecretInfo, Unreadable, secret::
 use charm::{Databag, RelationId, SecretId, Status};
 use slurm_conf::Partition;
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
+use slurm_interface::{PeerApp, PeerUnit};
 use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::{Candidate, Reconfigure};
 use slurm_ops::systemd::UnitState;
@@ -429,10 +430,9 @@ impl World {
             Step::MakeWorldReadable => self.world_readable = true,
             Step::MakeKey(made) => {
                 let content = if *made == Key::Auth { key("made") } else { key("made too") };
-                self.keys.learn(*made, content.clone());
-                return Outcome::Key(content);
+                *self.key_file(*made) = Some(content);
             }
-            Step::RestoreKey(key, content) => self.keys.learn(*key, content.clone()),
+            Step::RestoreKey(key, content) => *self.key_file(*key) = Some(content.clone()),
             Step::CheckCandidate { files, nodes } => {
                 let nodes = Some(NodeSettings::default()).filter(|_| *nodes);
                 return match objection(files, true) {
@@ -500,7 +500,14 @@ impl World {
                 self.auth_secret.pending.insert(app);
             }
             Step::RequestMount(_, bag) => self.mount.as_mut().unwrap().published.extend(bag.clone()),
-            Step::PublishPeerApp(_, bag) | Step::PublishPeerUnit(_, bag) => self.peer.as_mut().unwrap().learn(bag),
+            Step::PublishPeerApp(_, bag) => {
+                let name = PeerApp::decode(bag).unwrap().unwrap().cluster_name;
+                self.peer.as_mut().unwrap().cluster_name = Some(name);
+            }
+            Step::PublishPeerUnit(_, bag) => {
+                let host = PeerUnit::decode(bag).unwrap().unwrap().hostname;
+                self.peer.as_mut().unwrap().host = Some(host.to_string());
+            }
             Step::PublishController(relation, bag) => self.compute(relation).published.extend(bag.clone()),
         }
         Outcome::Done
@@ -521,6 +528,10 @@ impl World {
 
     fn compute(&mut self, relation: &RelationId) -> &mut Compute {
         self.computes.iter_mut().find(|compute| compute.relation == *relation).unwrap()
+    }
+
+    fn key_file(&mut self, key: Key) -> &mut Option<SecretContent> {
+        if key == Key::Auth { &mut self.keys.auth } else { &mut self.keys.jwt }
     }
 
     fn secret(&mut self, key: Key) -> &mut Secret {
