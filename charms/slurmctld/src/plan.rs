@@ -37,10 +37,11 @@ pub fn plan(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
     let plan = decide(facts, attempts)?;
-    // Asked only where it matters, because it costs a process: a leaving unit begins nothing, and is never blocked.
+    // Asked only where it matters, because it costs a process: a leaving unit begins nothing, waits for nothing, and is never
+    // blocked.
     let begins = plan.steps.iter().any(Step::is_for_a_unit_that_stays);
-    let blocked = || plan.conditions.iter().any(|condition| matches!(condition.status(), Status::Blocked(_)));
-    if (begins || (plan.steps.is_empty() && blocked())) && *facts.leaving()? {
+    let ill = || plan.conditions.iter().any(|condition| !matches!(condition.status(), Status::Active(_)));
+    if (begins || (plan.steps.is_empty() && ill())) && *facts.leaving()? {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
     Ok(plan)

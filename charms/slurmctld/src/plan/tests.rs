@@ -498,11 +498,12 @@ fn a_leaving_unit_changes_nothing_whoever_calls() {
     for trigger in [Trigger::Juju, Trigger::Retry, Trigger::DaemonFailure] {
         let mut world = World::serving();
         (world.leaving, world.trigger, world.retry_timer) = (true, trigger, true);
-        world.daemon = Daemon::Stopped;
-        world.rejections = Noted::Unreadable { why: "x".to_owned() };
-        world.dispatch(&|_, _| None);
-        assert_eq!((world.taken.len(), world.conditions.as_slice()), (0, &[Condition::Leaving][..]));
-        assert!(!world.retry_timer);
+        for daemon in [Daemon::Stopped, Daemon::Silent { reason: None }] {
+            world.daemon = daemon;
+            world.dispatch(&|_, _| None);
+            assert_eq!((world.taken.len(), world.conditions.as_slice()), (0, &[Condition::Leaving][..]));
+            assert!(!world.retry_timer);
+        }
     }
 }
 
