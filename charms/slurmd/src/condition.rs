@@ -26,32 +26,20 @@ pub enum Condition {
         other: NodeName,
         unit: UnitName,
     },
-    ReservedName {
-        app: AppName,
-    },
+    ReservedName(AppName),
     Option(OptionProblem),
     /// A note of this charm cannot be read. Nothing is done about the description of the node until it can.
-    NoteUnreadable {
-        why: String,
-    },
-    KillMode {
-        mode: String,
-    },
+    NoteUnreadable(String),
+    KillMode(String),
     Install(InstallCondition),
-    NotRelated {
-        app: AppName,
-    },
+    NotRelated(AppName),
     /// The relation has ended, and the node goes on taking jobs.
-    StillInService {
-        app: AppName,
-    },
+    StillInService(AppName),
     /// Juju is about to show the relation.
     RelationExpected,
     /// No hook may come when something changes at the other end.
     StaleRelation,
-    NoData {
-        app: AppName,
-    },
+    NoData(AppName),
     UnusableData {
         app: AppName,
         why: String,
@@ -78,20 +66,14 @@ pub enum Condition {
         cause: Option<Cause>,
         right_key: bool,
     },
-    NotRegistered {
-        node: NodeName,
-    },
+    NotRegistered(NodeName),
     HardwareLost(Vec<Loss>),
-    NodeRejected {
-        reason: String,
-    },
+    NodeRejected(String),
     NotInPartition {
         node: NodeName,
         app: AppName,
     },
-    Skew {
-        seconds: i64,
-    },
+    Skew(i64),
     NotResponding {
         record: Box<NodeRecord>,
         cause: Option<Cause>,
@@ -159,7 +141,7 @@ impl charm::runtime::Condition for Condition {
         match self {
             Self::Install(condition) => condition.needs_retry(),
             Self::Failing { .. }
-            | Self::Skew { .. }
+            | Self::Skew(_)
             | Self::StaleRelation
             | Self::Pending(_)
             | Self::WeightSetAhead
@@ -179,22 +161,22 @@ impl Condition {
             Self::MachineTaken { other, unit } => {
                 Status::blocked(format!("this machine is node {other} already: put {unit} on another one"))
             }
-            Self::ReservedName { app } => Status::blocked(format!(
+            Self::ReservedName(app) => Status::blocked(format!(
                 "Slurm reserves the name {app}, so no partition can have it: deploy under another"
             )),
             Self::Option(problem) => Status::blocked(problem.to_string()),
-            Self::NoteUnreadable { why } => Status::blocked(format!("{why}; mend it, or run node-config reset=true")),
-            Self::KillMode { mode } => {
+            Self::NoteUnreadable(why) => Status::blocked(format!("{why}; mend it, or run node-config reset=true")),
+            Self::KillMode(mode) => {
                 let directory = "/etc/systemd/system/slurmd.service.d";
                 Status::blocked(format!("KillMode={mode} of slurmd kills jobs: see {directory}"))
             }
             Self::Install(condition) => return condition.status(&names::PROFILE),
-            Self::NotRelated { app } => Status::blocked(format!("no controller: `juju integrate {app} slurmctld`")),
-            Self::StillInService { app } => Status::blocked(format!(
+            Self::NotRelated(app) => Status::blocked(format!("no controller: `juju integrate {app} slurmctld`")),
+            Self::StillInService(app) => Status::blocked(format!(
                 "not related, still in service: `juju integrate {app} slurmctld`, or run action drain"
             )),
             Self::RelationExpected => Status::waiting("for the relation with the controllers"),
-            Self::NoData { app } => Status::waiting(format!("for {app} to publish its address")),
+            Self::NoData(app) => Status::waiting(format!("for {app} to publish its address")),
             Self::UnusableData { app, why } => Status::blocked(format!("{app}: {why}")),
             Self::TooNew { own, controllers, app } => {
                 Status::blocked(format!("slurmd {own} is newer than slurmctld {controllers}: upgrade {app} first"))
@@ -214,14 +196,14 @@ impl Condition {
             Self::Silent { controllers, daemon, cause, right_key } => {
                 Status::waiting(silent(controllers, *daemon, *cause, *right_key))
             }
-            Self::NotRegistered { node } => Status::waiting(format!("for {node} to register")),
+            Self::NotRegistered(node) => Status::waiting(format!("for {node} to register")),
             Self::HardwareLost(losses) => {
                 let losses = losses.iter().map(Loss::text).collect::<Vec<_>>().join(", ");
                 Status::blocked(format!("{losses}: repair the machine, or run node-config reset=true"))
             }
-            Self::NodeRejected { reason } => Status::blocked(with_reason("slurmctld refuses this node", reason)),
+            Self::NodeRejected(reason) => Status::blocked(with_reason("slurmctld refuses this node", reason)),
             Self::NotInPartition { node, app } => Status::waiting(format!("for {node} to be in partition {app}")),
-            Self::Skew { seconds } => {
+            Self::Skew(seconds) => {
                 let side = if *seconds > 0 { "ahead of" } else { "behind" };
                 let seconds = seconds.unsigned_abs();
                 Status::blocked(format!(
@@ -261,7 +243,7 @@ impl Condition {
     }
 
     fn is_state_of_the_node(&self) -> bool {
-        matches!(self, Self::NodeRejected { .. } | Self::NodeDown { .. })
+        matches!(self, Self::NodeRejected(_) | Self::NodeDown { .. })
     }
 }
 

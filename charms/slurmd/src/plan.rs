@@ -89,7 +89,7 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
     let data = match &controller.data {
         RemoteData::Data(data) => data,
         RemoteData::Nothing => {
-            conditions.push(Condition::NoData { app });
+            conditions.push(Condition::NoData(app));
             return Ok(Plan::rest(conditions));
         }
         RemoteData::Unusable(why) => {
@@ -120,16 +120,16 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
 fn problems(facts: &Facts) -> Planning<Vec<Condition>> {
     let app = facts.identity()?.unit.app();
     if app.as_str().parse::<PartitionName>().is_err() {
-        return Ok(vec![Condition::ReservedName { app }]);
+        return Ok(vec![Condition::ReservedName(app)]);
     }
     let mut conditions: Vec<Condition> = facts.options()?.bad().cloned().map(Condition::Option).collect();
     if let Err(why) = &facts.note()?.node {
-        conditions.push(Condition::NoteUnreadable { why: why.clone() });
+        conditions.push(Condition::NoteUnreadable(why.clone()));
     }
     let daemon = facts.daemon()?;
     // Our own drop-in says otherwise; it comes once there is a Slurm to use.
     if facts.installation()?.version.is_some() && !daemon.spares_jobs() {
-        conditions.push(Condition::KillMode { mode: daemon.kill_mode.clone() });
+        conditions.push(Condition::KillMode(daemon.kill_mode.clone()));
     }
     Ok(conditions)
 }
@@ -163,11 +163,11 @@ fn unrelated(facts: &Facts, steps: Vec<Step>, mut conditions: Vec<Condition>) ->
     let app = facts.identity()?.unit.app();
     let up = facts.daemon()?.running == Running::Up && facts.start_file()?.neighbour.is_none();
     conditions.push(if up && matches!(facts.node()?, NodeLookup::Present(_)) {
-        Condition::StillInService { app }
+        Condition::StillInService(app)
     } else if !up && *facts.relation_expected()? {
         Condition::RelationExpected
     } else {
-        Condition::NotRelated { app }
+        Condition::NotRelated(app)
     });
     Ok(Plan::rest(conditions))
 }

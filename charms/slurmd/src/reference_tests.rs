@@ -16,6 +16,7 @@ use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::{NodeLookup, NodeRecord};
 use slurm_unit::OptionProblem;
 use slurm_unit::install::InstallCondition;
+use std::collections::BTreeSet;
 
 const REFERENCE: &str = include_str!("../../../docs/reference.md");
 
@@ -44,11 +45,11 @@ fn troubles() -> Vec<Condition> {
     let mut troubles = vec![
         Condition::Leaving,
         Condition::MachineTaken { other: node(), unit: "gpu/0".parse().unwrap() },
-        Condition::ReservedName { app: "all".parse().unwrap() },
+        Condition::ReservedName("all".parse().unwrap()),
         Condition::Option(OptionProblem::new("partition-config", "MaxTime=x", "expected a time")),
         Condition::Option(OptionProblem::new("partition-config", "", "expected a time")),
-        Condition::NoteUnreadable { why: format!("{}: EOF", names::NODE_NOTE) },
-        Condition::KillMode { mode: text("mixed") },
+        Condition::NoteUnreadable(format!("{}: EOF", names::NODE_NOTE)),
+        Condition::KillMode(text("mixed")),
         failed(Obstacle::Passing(text("locked")), true),
         failed(Obstacle::Failed(text("no space")), true),
         failed(Obstacle::Failed(text("no space")), false),
@@ -56,10 +57,10 @@ fn troubles() -> Vec<Condition> {
         failed(Obstacle::Unknown { package: text("slurmd") }, true),
         failed(Obstacle::Lacking { plugin: "auth_slurm.so" }, true),
         Condition::Install(InstallCondition::InUse(old())),
-        Condition::NotRelated { app: app() },
-        Condition::StillInService { app: app() },
+        Condition::NotRelated(app()),
+        Condition::StillInService(app()),
         Condition::RelationExpected,
-        Condition::NoData { app: app() },
+        Condition::NoData(app()),
         Condition::UnusableData { app: app(), why: text("key controllers: not a list") },
         Condition::TooNew { own: version("26.05.1"), controllers: version("24.11.5"), app: app() },
         no_key(false, Some(Unreadable::NotAllowed)),
@@ -69,12 +70,12 @@ fn troubles() -> Vec<Condition> {
         Condition::Failing { result: text("exit-code"), complaint: None },
         silent(true, None, true),
         silent(false, Some(Cause::Authentication), false),
-        Condition::NotRegistered { node: node() },
+        Condition::NotRegistered(node()),
         Condition::HardwareLost(hardware.losses()),
-        Condition::NodeRejected { reason: text("Low RealMemory") },
+        Condition::NodeRejected(text("Low RealMemory")),
         Condition::NotInPartition { node: node(), app: app() },
-        Condition::Skew { seconds: 600 },
-        Condition::Skew { seconds: -600 },
+        Condition::Skew(600),
+        Condition::Skew(-600),
         Condition::NodeDown { record: down(), app: app() },
     ];
     troubles.extend(causes.into_iter().map(|cause| silent(false, cause, true)));
@@ -127,4 +128,54 @@ fn statuses() -> Vec<Status> {
 #[test]
 fn every_status_is_documented() {
     assert_eq!(status_differences(REFERENCE, "## Statuses of slurmd", &statuses()), Vec::<String>::new());
+}
+
+/// Names a condition. The compiler asks for an arm for a new one.
+fn name(condition: &Condition) -> &'static str {
+    match condition {
+        Condition::Leaving => "leaving",
+        Condition::MachineTaken { .. } => "machine taken",
+        Condition::ReservedName(_) => "reserved name",
+        Condition::Option(_) => "option",
+        Condition::NoteUnreadable(_) => "note",
+        Condition::KillMode(_) => "kill mode",
+        Condition::Install(_) => "install",
+        Condition::NotRelated(_) => "not related",
+        Condition::StillInService(_) => "still in service",
+        Condition::RelationExpected => "relation expected",
+        Condition::StaleRelation => "stale relation",
+        Condition::NoData(_) => "no data",
+        Condition::UnusableData { .. } => "unusable data",
+        Condition::TooNew { .. } => "too new",
+        Condition::NoKey { .. } => "no key",
+        Condition::Stopped => "stopped",
+        Condition::Failing { .. } => "failing",
+        Condition::Silent { .. } => "silent",
+        Condition::NotRegistered(_) => "not registered",
+        Condition::HardwareLost(_) => "hardware lost",
+        Condition::NodeRejected(_) => "node rejected",
+        Condition::NotInPartition { .. } => "not in partition",
+        Condition::Skew(_) => "skew",
+        Condition::NotResponding { .. } => "not responding",
+        Condition::NodeDown { .. } => "node down",
+        Condition::Pending(_) => "pending",
+        Condition::WeightSetAhead => "weight",
+        Condition::ConfigRejected { .. } => "config rejected",
+        Condition::NotSavedYet => "not saved",
+    }
+}
+
+#[test]
+fn each_condition_has_an_example() {
+    let unsaid = [Condition::StaleRelation, Condition::WeightSetAhead, Condition::NotSavedYet];
+    let names: BTreeSet<&str> = troubles().iter().chain(&details()).chain(&unsaid).map(name).collect();
+    assert_eq!(names.len(), 29, "{names:?}");
+}
+
+#[test]
+fn a_status_is_one_line_that_fits_into_a_table() {
+    for status in statuses() {
+        assert!(status.message().chars().count() <= 120, "{status:?}");
+        assert!(!status.message().chars().any(char::is_control), "{status:?}");
+    }
 }

@@ -47,7 +47,7 @@ pub(super) fn membership(
         (Running::Starting, _) => conditions.push(silent(true, *facts.cause()?)),
         (Running::Up, lookup @ NodeLookup::Unreachable { .. }) => conditions.push(silent(false, silence(lookup))),
         (Running::Up, NodeLookup::Absent) => {
-            conditions.push(Condition::NotRegistered { node: situation.identity.node.clone() });
+            conditions.push(Condition::NotRegistered(situation.identity.node.clone()));
         }
         (Running::Up, NodeLookup::Present(record)) => conditions.extend(registered(facts, situation, record)?),
     }
@@ -78,11 +78,11 @@ fn registered(facts: &Facts, situation: &Situation<'_>, record: &NodeRecord) -> 
     conditions.extend(if record.has("INVALID_REG") && !losses.is_empty() {
         Some(Condition::HardwareLost(losses))
     } else if record.has("INVALID_REG") {
-        Some(Condition::NodeRejected { reason: record.reason.clone() })
+        Some(Condition::NodeRejected(record.reason.clone()))
     } else if !record.partitions.iter().any(|partition| partition == app.as_str()) {
         Some(Condition::NotInPartition { node: situation.identity.node.clone(), app })
     } else if let Some(seconds) = skew {
-        Some(Condition::Skew { seconds })
+        Some(Condition::Skew(seconds))
     } else if !is_responding(record) {
         Some(Condition::NotResponding { record: Box::new(record.clone()), cause: *facts.cause()? })
     } else if matches!(base(record), "DOWN" | "ERROR" | "UNKNOWN" | "FAIL") {
