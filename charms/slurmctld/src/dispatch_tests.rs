@@ -162,6 +162,21 @@ fn a_changed_partition_costs_few_processes() {
 }
 
 #[test]
+fn no_file_of_the_configuration_is_read_twice() {
+    let (cluster, relation, compute) = Cluster::at_rest();
+    let mut bag = partition("compute");
+    let changed = json!({"partitionname": "compute", "nodes": ["compute"], "maxtime": 60});
+    bag.insert("partition".to_owned(), changed.to_string());
+    cluster.model.play(&compute, &relation, &bag).unwrap();
+    cluster.machine.take_reads();
+    cluster.hook(&Hook::app_changed(&relation, &compute));
+    let reads = cluster.machine.take_reads();
+    let reads: Vec<&str> = reads.iter().filter(|path| path.starts_with("/etc/slurm/")).map(String::as_str).collect();
+    assert!(reads.contains(&names::SLURM_CONF), "{reads:?}");
+    assert!(counted(&reads).iter().all(|(_, times)| *times == 1), "{reads:?}");
+}
+
+#[test]
 fn a_partition_is_closed_and_opened_by_its_configuration_and_otherwise_by_hand_alone() {
     let (cluster, relation, compute) = Cluster::at_rest();
     let offer = |more: serde_json::Value| {

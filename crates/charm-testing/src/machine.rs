@@ -117,6 +117,11 @@ impl FakeMachine {
         std::mem::take(&mut self.programs.state().calls)
     }
 
+    /// Returns the files that were read since the last question, each as often as it was.
+    pub fn take_reads(&self) -> Vec<String> {
+        std::mem::take(&mut self.programs.state().reads)
+    }
+
     /// Tells whether a service runs. One that is still being started does not.
     pub fn is_running(&self, service: &str) -> bool {
         let mut state = self.programs.state();

@@ -43,11 +43,10 @@ fn jobs_say_where_they_run_and_what_they_wait_for() {
 }
 
 #[test]
-fn the_jobs_of_a_node_and_of_a_partition_are_asked_for() {
+fn the_jobs_of_a_node_are_asked_for() {
     let sandbox = answering("squeue", include_str!("recorded/jobs-on-node.json"), "", 0);
     assert_eq!(scontrol::jobs_on(&sandbox.machine().host(), &node("compute-0")).unwrap().len(), 1);
-    scontrol::jobs_in_partition(&sandbox.machine().host(), &compute()).unwrap();
-    assert_eq!(sandbox.calls(), ["squeue -w compute-0 --json=v0.0.42", "squeue -p compute --json=v0.0.42"]);
+    assert_eq!(sandbox.calls(), ["squeue -w compute-0 --json=v0.0.42"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::{ScontrolError, ask, client, refusal, run_json, scontrol};
 use crate::command::Command;
 use crate::machine::{Host, HostWriter};
 use serde::Deserialize;
-use slurm_conf::{HostList, NodeName, PartitionName};
+use slurm_conf::{HostList, NodeName};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -93,11 +93,6 @@ pub fn jobs(host: &Host) -> Result<Vec<JobRecord>, ScontrolError> {
 /// Lists the jobs on a node, those that are just ending included. A node that slurmctld does not know is refused.
 pub fn jobs_on(host: &Host, node: &NodeName) -> Result<Vec<JobRecord>, ScontrolError> {
     queue(host, &["-w", node.as_str()])
-}
-
-/// Lists the jobs of a partition, waiting or running.
-pub fn jobs_in_partition(host: &Host, partition: &PartitionName) -> Result<Vec<JobRecord>, ScontrolError> {
-    queue(host, &["-p", partition.as_str()])
 }
 
 /// Lists the jobs that wait and insist on a node.
