@@ -33,7 +33,7 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             slurmd::ensure_options(writer, options)?;
         }
         Step::WriteNote(note, _) => note::write(writer, &**note)?,
-        Step::RemoveOldNotes => OldNotes::remove(writer, &hands.ctx.unit)?,
+        Step::RemoveOldNotes => OldNotes::remove(writer)?,
         Step::NoteForBoot(boot) => note::write(writer, boot)?,
         Step::StartDaemon => {
             systemd::enable(writer, names::SERVICE)?;

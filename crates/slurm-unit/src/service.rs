@@ -1,7 +1,7 @@
 //! How systemd treats the daemon: its state, our drop-in, and the service that calls the charm when the daemon has
 //! failed.
 
-use crate::{Error, Hands, Profile, View};
+use crate::{Error, Hands, Profile, View, retry};
 use charm::Wake;
 use slurm_ops::systemd::{self, UnitState};
 
@@ -36,6 +36,8 @@ pub fn running(unit: &UnitState) -> Running {
 pub struct ServiceFiles {
     pub drop_in: Option<String>,
     pub failure_service: Option<String>,
+    /// The retry timer of an earlier version of the charm, under its old name, is still set.
+    pub old_timer: bool,
 }
 
 impl ServiceFiles {
@@ -44,6 +46,7 @@ impl ServiceFiles {
         Ok(Self {
             drop_in: systemd::read_drop_in(&view.host, profile.service, Profile::DROP_IN)?,
             failure_service: systemd::read_unit_file(&view.host, &profile.failure_service())?,
+            old_timer: retry::old_is_set(view),
         })
     }
 
@@ -55,6 +58,9 @@ impl ServiceFiles {
         }
         if let Some(text) = wanted.drop_in.as_ref().filter(|text| self.drop_in.as_ref() != Some(text)) {
             steps.push(ServiceStep::WriteDropIn(text.clone()));
+        }
+        if self.old_timer {
+            steps.push(ServiceStep::EndOldTimer);
         }
         steps
     }
@@ -74,6 +80,7 @@ pub enum ServiceStep {
     WriteFailureService(String),
     /// Has systemd read files that are right already: a dispatch was killed before it said so.
     ReloadUnits,
+    EndOldTimer,
 }
 
 impl ServiceStep {
@@ -83,6 +90,7 @@ impl ServiceStep {
             Self::WriteDropIn(_) => format!("write the drop-in of {}", profile.service),
             Self::WriteFailureService(_) => format!("write {}", profile.failure_service()),
             Self::ReloadUnits => "have systemd read its unit files".to_owned(),
+            Self::EndOldTimer => "end the timer of an earlier version of this charm".to_owned(),
         }
     }
 
@@ -96,6 +104,7 @@ impl ServiceStep {
                 systemd::ensure_unit_file(&hands.host, &profile.failure_service(), text)?;
             }
             Self::ReloadUnits => systemd::daemon_reload(&hands.host)?,
+            Self::EndOldTimer => retry::end_old(hands)?,
         }
         Ok(())
     }

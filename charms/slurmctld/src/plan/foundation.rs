@@ -46,6 +46,7 @@ pub(super) fn prepare(facts: &Facts, identity: &Identity) -> Result<Vec<Step>, A
     }
     let call = facts.call()?;
     let wanted = ServiceFiles {
+        old_timer: false,
         drop_in: Some(drop_in(facts, identity)?),
         failure_service: Some(service::failure_service(&call.unit, &names::PROFILE)),
     };

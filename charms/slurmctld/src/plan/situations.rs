@@ -421,6 +421,7 @@ impl World {
                 return Outcome::Install(None);
             }
             Step::Service(ServiceStep::WriteDropIn(text)) => self.service_files.drop_in = Some(text.clone()),
+            Step::Service(ServiceStep::EndOldTimer) => self.service_files.old_timer = false,
             Step::Service(ServiceStep::WriteFailureService(text)) => {
                 self.service_files.failure_service = Some(text.clone());
             }

@@ -46,7 +46,7 @@ fn the_timer_of_the_earlier_version_is_ended() {
     node.with_old_notes();
     node.machine.write(TIMER, "[Timer]\n");
     // The timer may call before Juju does.
-    node.hook(&Hook::named(old::RETRY));
+    node.hook(&Hook::named("look-again"));
     assert_eq!(node.machine.read(TIMER), None);
     assert_eq!(node.shown(), "active: idle, partition compute");
 }

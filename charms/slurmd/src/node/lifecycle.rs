@@ -5,7 +5,7 @@ use super::reregistration::Reregistration;
 use crate::names;
 use serde::{Deserialize, Serialize};
 use slurm_conf::Node;
-use slurm_ops::{HostWriter, files, timer};
+use slurm_ops::{HostWriter, files};
 use slurm_unit::note::Note;
 use slurm_unit::{Error, View};
 
@@ -122,8 +122,6 @@ pub mod old {
     /// Not needed any more.
     pub const MARKED: &str = "/run/slurmd-charm-marked";
     pub const ADDRESS: &str = "/run/slurmd-charm-address";
-    /// The event of the timer before it was called `retry`.
-    pub const RETRY: &str = "look-again";
 
     pub const ALL: [&str; 8] = [REQUESTED, LAST_WORKING, REJECTED, DETECTION, REREGISTRATION, WEIGHT, MARKED, ADDRESS];
 }
@@ -145,8 +143,7 @@ impl OldNotes {
     /// Reads them. Starts no process.
     pub fn read(view: &View) -> Result<Self, Error> {
         let host = &view.host;
-        let timer = timer::is_set(host, &charm::Wake::new(&view.ctx.unit, old::RETRY).name);
-        if !timer && !old::ALL.iter().any(|path| files::exists(host, path)) {
+        if !old::ALL.iter().any(|path| files::exists(host, path)) {
             return Ok(Self::default());
         }
         let text = |path: &str| Ok::<_, Error>(files::read_text(host, path)?.unwrap_or_default());
@@ -196,12 +193,11 @@ impl OldNotes {
         Some(Detection { invocation: invocation.to_owned(), baseline, found })
     }
 
-    /// Removes them, and ends the timer of the name before.
-    pub fn remove(writer: &HostWriter, unit: &charm::UnitName) -> Result<(), Error> {
+    /// Removes them.
+    pub fn remove(writer: &HostWriter) -> Result<(), Error> {
         for path in old::ALL {
             files::remove(writer, path)?;
         }
-        timer::ensure_ended(writer, &charm::Wake::new(unit, old::RETRY).name)?;
         Ok(())
     }
 }

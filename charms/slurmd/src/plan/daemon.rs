@@ -37,6 +37,7 @@ pub(super) fn prepare(
     data: &ControllerData,
 ) -> Planning<Vec<Step>> {
     let wanted = ServiceFiles {
+        old_timer: false,
         drop_in: Some(DROP_IN.to_owned()),
         failure_service: Some(service::failure_service(&situation.identity.unit, &names::PROFILE)),
     };

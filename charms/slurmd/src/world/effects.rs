@@ -28,6 +28,7 @@ impl World {
             Step::Service(ServiceStep::WriteDropIn(text)) => self.files.drop_in = Some(text.clone()),
             Step::Service(ServiceStep::WriteFailureService(text)) => self.files.failure_service = Some(text.clone()),
             Step::Service(ServiceStep::ReloadUnits) => self.daemon.needs_reload_of_units = false,
+            Step::Service(ServiceStep::EndOldTimer) => self.files.old_timer = false,
             Step::PublishPartition(_, bag) => self.published.extend(bag.clone()),
             Step::WriteKey { keys, .. } => {
                 let modified = Duration::from_secs(self.daemon.started.unwrap_or(FIRST_START));
