@@ -52,3 +52,14 @@ fn a_slurmd_whose_program_is_gone_is_told_and_no_hook_fails() {
     assert!(options.contains("CPUs=2"), "{options}");
     node.hook(&Hook::named("update-status"));
 }
+
+#[test]
+fn no_file_is_read_twice_in_a_settled_hook() {
+    let (node, _) = Node::joined();
+    node.machine.take_reads();
+    node.hook(&Hook::named("update-status"));
+    let mut reads = node.machine.take_reads();
+    reads.sort();
+    let twice: Vec<&[String]> = reads.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+    assert!(twice.is_empty(), "{twice:#?}");
+}
