@@ -88,8 +88,6 @@ fn registered(facts: &Facts, situation: &Situation<'_>, record: &NodeRecord) -> 
     } else if matches!(base(record), "DOWN" | "ERROR" | "UNKNOWN" | "FAIL") {
         Some(Condition::NodeDown { record: Box::new(record.clone()), app })
     } else {
-        // Asked for the text of a unit that is well.
-        facts.partition_state()?;
         None
     });
     Ok(conditions)
