@@ -78,13 +78,9 @@ impl Situation<'_> {
                 cgroup = Some(managed_keys::cgroup_conf(tracking, parameters));
             }
         }
-        let default = managed_keys::default_of(&conf);
-        for (name, (partition, nodeset)) in wanted_partitions(self.computes) {
-            if takes(&ConfigSource::Partition(name.to_string())) {
-                conf.set_partition(partition, nodeset);
-            }
-        }
-        managed_keys::choose_default(self, &mut conf, default);
+        let mut wanted: Vec<_> = wanted_partitions(self.computes).into_values().collect();
+        wanted.retain(|(partition, _)| takes(&ConfigSource::Partition(partition.name().to_string())));
+        managed_keys::set_partitions(self, &mut conf, &wanted);
         let usable = || self.options.missing_file(&self.configuration.conf_dir_files).is_none();
         let parameters = self.options.pairs().filter(|_| takes(&ConfigSource::Parameters) && usable());
         let hand_written = self.live().files.gres.clone().filter(|_| takes(&ConfigSource::File));

@@ -184,55 +184,68 @@ pub fn wanted_partitions(computes: &[Compute]) -> BTreeMap<PartitionName, Wanted
 /// Returns the applications that say that theirs is the default partition, in the order in which they were related.
 pub fn defaults(computes: &[Compute]) -> Vec<&PartitionName> {
     let partitions = computes.iter().filter_map(Compute::partition).map(|(partition, _)| partition);
-    let says_default = |partition: &&Partition| partition.get("Default") == Some(&OptionValue::Boolean(true));
-    partitions.filter(says_default).map(Partition::name).collect()
+    partitions.filter(|partition| says_default(partition)).map(Partition::name).collect()
 }
 
-/// Returns the partition that a file makes the default.
-pub(super) fn default_of(conf: &SlurmConf) -> Option<PartitionName> {
-    conf.partitions().find(is_default).and_then(|record| record.name().parse().ok())
+fn says_default(partition: &Partition) -> bool {
+    partition.get("Default") == Some(&OptionValue::Boolean(true))
 }
 
 fn is_default(record: &Record<'_>) -> bool {
     record.get("Default").is_some_and(|value| value.eq_ignore_ascii_case("yes"))
 }
 
-/// Makes one partition of the file the default: the operator's choice if it is there, else the first application that says so,
-/// else a partition of the administrator's own that is it already, else that of the application that was related first.
-/// Without a default partition Slurm refuses every job that names none.
+/// Writes the partitions of applications, and makes one partition of the file the default. All at once: a partition whose
+/// options only change their order is not written again.
 ///
 /// A partition whose relation is gone stays: jobs may run or wait in it, and slurmctld fails every job whose partition
 /// disappears. Taking one out needs its jobs to have ended first, and that is not a matter of one hook.
-///
-/// While the operator's choice is not there, `before` goes on being the default.
-pub(super) fn choose_default(situation: &Situation<'_>, conf: &mut SlurmConf, before: Option<PartitionName>) {
-    let present = |name: &&PartitionName| conf.partition(name.as_str()).is_some();
-    let wanted = || situation.computes.iter().filter_map(Compute::partition).map(|(partition, _)| partition);
-    let awaited = situation.options.default_partition.is_some();
-    let before = before.as_ref().filter(present);
-    let chosen = situation.options.default_partition().filter(present).or(before.filter(|_| awaited));
-    let says_so = || defaults(situation.computes).into_iter().find(present);
-    let own = || before.filter(|before| !wanted().any(|partition| partition.name() == *before));
-    // An application that says `Default=NO` has said something.
-    let silent = || wanted().filter(|partition| partition.get("Default").is_none()).map(Partition::name).find(present);
-    let Some(default) = chosen.or_else(says_so).or_else(own).or_else(silent).cloned() else { return };
-    let records: Vec<Partition> = conf
+pub(super) fn set_partitions(situation: &Situation<'_>, conf: &mut SlurmConf, wanted: &[Wanted<'_>]) {
+    let default = default_partition(situation, conf, wanted);
+    for (partition, nodeset) in wanted {
+        conf.set_partition(&marked((*partition).clone(), default.as_ref()), nodeset);
+    }
+    let others: Vec<Partition> = conf
         .partitions()
-        .filter(|record| (record.name() == default.as_str()) != is_default(record))
+        .filter(|record| default.as_ref().is_some_and(|name| (record.name() == name.as_str()) != is_default(record)))
         .filter_map(|record| Partition::try_from(record).ok())
         .collect();
-    for mut partition in records {
-        let nodeset = conf
-            .nodeset(partition.name().as_str())
-            .and_then(|record| NodeSet::new(record.name(), record.get("Feature").unwrap_or(record.name())).ok());
-        if *partition.name() == default {
-            partition.set("Default", "YES").expect("invariant: YES is a value of Default");
-        } else {
-            partition.unset("Default");
-        }
+    for partition in others {
+        let nodeset = conf.nodeset(partition.name().as_str());
+        let nodeset = nodeset.and_then(|own| NodeSet::new(own.name(), own.get("Feature").unwrap_or(own.name())).ok());
         let nodeset = nodeset.unwrap_or_else(|| partition.nodeset());
-        conf.set_partition(&partition, &nodeset);
+        conf.set_partition(&marked(partition, default.as_ref()), &nodeset);
     }
+}
+
+/// Says in a partition that it is the default, or no longer.
+fn marked(mut partition: Partition, default: Option<&PartitionName>) -> Partition {
+    if default == Some(partition.name()) {
+        partition.set("Default", "YES").expect("invariant: YES is a value of Default");
+    } else if default.is_some() && says_default(&partition) {
+        partition.unset("Default");
+    }
+    partition
+}
+
+/// Returns the partition that is to be the default: the operator's choice if it is there, else that of the first application
+/// that says so, else a partition of the administrator's own that is it already, else that of the application that was
+/// related first. Without a default partition Slurm refuses every job that names none.
+///
+/// While the operator's choice is not there, the default stays where it is.
+fn default_partition(situation: &Situation<'_>, conf: &SlurmConf, wanted: &[Wanted<'_>]) -> Option<PartitionName> {
+    let is_wanted = |name: &PartitionName| wanted.iter().any(|(partition, _)| partition.name() == name);
+    let present = |name: &&PartitionName| conf.partition(name.as_str()).is_some() || is_wanted(name);
+    let partitions = || situation.computes.iter().filter_map(Compute::partition).map(|(partition, _)| partition);
+    let before: Option<PartitionName> =
+        conf.partitions().find(is_default).and_then(|record| record.name().parse().ok());
+    let awaited = before.as_ref().filter(|_| situation.options.default_partition.is_some());
+    let chosen = situation.options.default_partition().filter(present).or(awaited);
+    let says_so = || partitions().filter(|partition| says_default(partition)).map(Partition::name).find(present);
+    let own = || before.as_ref().filter(|before| !partitions().any(|partition| partition.name() == *before));
+    // An application that says `Default=NO` has said something.
+    let silent = || partitions().filter(|own| own.get("Default").is_none()).map(Partition::name).find(present);
+    chosen.or_else(says_so).or_else(own).or_else(silent).cloned()
 }
 
 fn set(conf: &mut SlurmConf, key: &str, value: &str) {

@@ -604,6 +604,16 @@ fn the_only_partition_is_the_default_until_somebody_chooses() {
 }
 
 #[test]
+fn a_partition_in_another_order_is_the_same() {
+    for default in ["", " Default=YES"] {
+        let mut world =
+            World::serving().with_compute("compute", &format!("PriorityTier=10 MaxTime=60{default}")).settled();
+        world.computes[0].data = wants("compute", &format!("MaxTime=60{default} PriorityTier=10"));
+        check(world, &[]);
+    }
+}
+
+#[test]
 fn an_administrators_own_default_partition_stays() {
     let mut world = World::serving();
     world.live.slurm.as_mut().unwrap().push_str("PartitionName=own Nodes=ALL Default=YES\n");
