@@ -133,6 +133,15 @@ fn a_unit_that_joins_costs_a_controller_no_more_than_any_settled_hook() {
 }
 
 #[test]
+fn the_timer_of_an_earlier_version_is_ended() {
+    const TIMER: &str = "/run/systemd/transient/slurmctld-0-look-again.timer";
+    let (cluster, ..) = Cluster::at_rest();
+    cluster.machine.write(TIMER, "[Timer]\n");
+    cluster.hook(&Hook::named("look-again"));
+    assert_eq!(cluster.machine.read(TIMER), None);
+}
+
+#[test]
 fn a_changed_partition_costs_few_processes() {
     let (cluster, relation, compute) = Cluster::at_rest();
     let mut bag = partition("compute");
