@@ -1,7 +1,8 @@
 //! Ends a dispatch before one of its effects, as a power cut or a killed agent would.
 //!
-//! An effect is whatever changes something outside of the process: a hook tool that writes, a file or directory that is changed, a program
-//! that does more than look. A model and the machines under one knife share the count, so a test can go through all of them in turn:
+//! An effect is whatever changes something outside of the process: a hook tool that writes, a file or directory that
+//! is changed, a program that does more than look. A model and the machines under one knife share the count, so a test
+//! can go through all of them in turn:
 //!
 //! ```
 //! use charm_testing::{FakeMachine, Hook, Model};

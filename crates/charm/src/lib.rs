@@ -2,8 +2,8 @@
 //! 4.x.
 //!
 //! [`Context`] is the environment of one dispatch, read once. [`Event`] is the reason of that dispatch, decided from
-//! `JUJU_DISPATCH_PATH`. [`Juju`] and [`JujuWriter`] have one typed function per hook tool. [`runtime::run`] drives
-//! a charm through the rounds of its plan, reports its [`Status`], and turns the outcome into an exit code.
+//! `JUJU_DISPATCH_PATH`. [`Juju`] and [`JujuWriter`] have one typed function per hook tool. [`runtime::run`] drives a
+//! charm through the rounds of its plan, reports its [`Status`], and turns the outcome into an exit code.
 //!
 //! # A charm
 //!
@@ -71,13 +71,14 @@
 //! * What Juju shows the same from the start of a hook to its end (options, bags, relations, ports, the goal state) is
 //!   asked once. Secrets of others, and leadership after a while, are asked again.
 //! * What Juju commits only after the hook (bags, ports, changes and grants of secrets) is collected, seen by later
-//!   reads, and sent when the rounds are over, each only if it differs. A settled hook starts no process that writes. A
-//!   dispatch that fails sends nothing: Juju itself would drop it after a hook, but not after `juju-exec`, through which
-//!   timers call. The exception is `secret-add`, which has to answer with an id.
+//!   reads, and sent when the rounds are over, each only if it differs. A settled hook starts no process that writes.
+//!   A dispatch that fails sends nothing: Juju itself would drop it after a hook, but not after `juju-exec`, through
+//!   which timers call. The exception is `secret-add`, which has to answer with an id.
 //! * What acts at once in Juju (status, version, log) is said at once.
-//! * What Juju may deny is a value: a secret whose relation is gone ([`SecretAnswer`](tools::SecretAnswer)), the own bag
-//!   of a unit that does not lead ([`Juju::relation_get_own_app`]), a write after the leadership has moved (dropped with
-//!   a warning). Everything else is a [`ToolError`] that keeps command line, exit code and standard error.
+//! * What Juju may deny is a value: a secret whose relation is gone ([`SecretAnswer`](tools::SecretAnswer)), the own
+//!   bag of a unit that does not lead ([`Juju::relation_get_own_app`]), a write after the leadership has moved
+//!   (dropped with a warning). Everything else is a [`ToolError`] that keeps command line, exit code and standard
+//!   error.
 //!
 //! # What it refuses to do
 //!

@@ -1,8 +1,8 @@
-//! A real process, started as Juju starts a charm, among tools that answer as Juju's do: what reaches Juju, and when, and how
-//! the process ends.
+//! A real process, started as Juju starts a charm, among tools that answer as Juju's do: what reaches Juju, and when,
+//! and how the process ends.
 //!
-//! The charm is this very program: with `JUJU_DISPATCH_PATH` set it is a small charm, without it the tests of it. So it has no
-//! harness but its own.
+//! The charm is this very program: with `JUJU_DISPATCH_PATH` set it is a small charm, without it the tests of it. So
+//! it has no harness but its own.
 
 #![expect(clippy::unwrap_used, reason = "a test without its stage has to end")]
 

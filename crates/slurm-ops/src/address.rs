@@ -3,7 +3,8 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
 
-/// Says whether a text is an address, and surely none of this machine's. The kernel knows, and tells whoever wants to listen there.
+/// Says whether a text is an address, and surely none of this machine's. The kernel knows, and tells whoever wants to
+/// listen there.
 pub fn is_foreign(text: &str) -> bool {
     let Ok(address) = text.parse::<IpAddr>() else { return false };
     UdpSocket::bind((address, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)

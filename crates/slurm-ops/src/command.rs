@@ -184,7 +184,8 @@ impl Command {
         Err(CommandError::Failed { command: self.to_string(), code: output.code, stderr: said })
     }
 
-    /// Runs the program. Any exit status is an answer; only a program that could not start or had to be killed is an error.
+    /// Runs the program. Any exit status is an answer; only a program that could not start or had to be killed is an
+    /// error.
     pub fn output(&self) -> Result<Output, CommandError> {
         let (code, stdout, stderr) = self.finish()?;
         Ok(Output { code, stdout: String::from_utf8_lossy(&stdout).into_owned(), stderr })
@@ -268,7 +269,8 @@ fn kill(child: &mut Child) {
         let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
     }
     let _ = child.kill();
-    // One that hangs in the kernel, in a file system that does not answer, cannot be waited for. Whoever adopts it will.
+    // One that hangs in the kernel, in a file system that does not answer, cannot be waited for. Whoever adopts it
+    // will.
     let end = Instant::now() + KILLED;
     while matches!(child.try_wait(), Ok(None)) && Instant::now() < end {
         std::thread::sleep(LOOK_AGAIN);

@@ -23,7 +23,8 @@ impl fmt::Display for Gpus {
     }
 }
 
-/// Lists the cards that a loaded NVIDIA driver shows, by model. Without a driver there are none, whatever is in the slots.
+/// Lists the cards that a loaded NVIDIA driver shows, by model. Without a driver there are none, whatever is in the
+/// slots.
 pub fn nvidia_gpus(host: &Host) -> Result<Vec<Gpus>, FileError> {
     let directory = host.path("/proc/driver/nvidia/gpus");
     let entries = match fs::read_dir(&directory) {

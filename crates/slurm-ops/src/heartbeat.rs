@@ -15,7 +15,8 @@ pub struct Heartbeat {
     pub controller: u64,
 }
 
-/// Reads the heartbeat, with a deadline. `None`: there is none, as for a moment during a hand-over, or it is just being written.
+/// Reads the heartbeat, with a deadline. `None`: there is none, as for a moment during a hand-over, or it is just
+/// being written.
 pub fn heartbeat(host: &Host, state_directory: impl AsRef<Path>) -> Result<Option<Heartbeat>, StoreError> {
     Ok(store::read(host, state_directory.as_ref().join("heartbeat"))?.as_deref().and_then(parse))
 }

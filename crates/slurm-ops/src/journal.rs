@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 /// How far back to look. A daemon that fails to start writes a few dozen lines.
 const LINES: u32 = 200;
 
-/// Returns what a unit's last run complained about, on one line: the first complaint, which names the culprit, and the last fatal line.
-/// `None`: nothing, or nobody could be asked.
+/// Returns what a unit's last run complained about, on one line: the first complaint, which names the culprit, and the
+/// last fatal line. `None`: nothing, or nobody could be asked.
 pub fn last_complaint(host: &Host, unit: &str) -> Option<String> {
     let journal = read(host, unit, &format!("--lines={LINES}"))?;
     // The last start in sight is the one to tell about.
@@ -28,7 +28,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The last that slurmctld says about files that it did not take up.
 const GIVEN_UP: &str = "reconfigure failed";
 
-/// Returns what slurmctld complained about when it was asked to take up new files and did not, from what it logged since `began`.
+/// Returns what slurmctld complained about when it was asked to take up new files and did not, from what it logged
+/// since `began`.
 pub(crate) fn complaint_of_reconfigure(host: &Host, began: u64) -> Option<String> {
     let end = Instant::now() + LAG;
     loop {
@@ -55,7 +56,8 @@ pub(crate) enum Verdict {
     Pending,
 }
 
-/// Returns how the last attempt since `began` ended. `None`: nobody could be asked, or nothing was logged of an attempt.
+/// Returns how the last attempt since `began` ended. `None`: nobody could be asked, or nothing was logged of an
+/// attempt.
 pub(crate) fn verdict_of_reconfigure(host: &Host, began: u64) -> Option<Verdict> {
     verdict(&read(host, "slurmctld.service", &format!("--since=@{began}"))?)
 }
@@ -110,7 +112,8 @@ impl Cause {
     }
 }
 
-/// Looks in what a unit's last run wrote for why it cannot talk to the others. `None`: nothing known, or nobody could be asked.
+/// Looks in what a unit's last run wrote for why it cannot talk to the others. `None`: nothing known, or nobody could
+/// be asked.
 pub fn cause(host: &Host, unit: &str) -> Option<Cause> {
     let journal = read(host, unit, &format!("--lines={LINES}"))?;
     Cause::find(last_run(&journal))
@@ -121,8 +124,8 @@ pub fn blames_description(complaint: &str) -> bool {
     complaint.contains("failed to create dynamic node") || complaint.contains("Failed to parse nodeline")
 }
 
-/// Tells whether slurmd may have refused to start because of how its own node is described. Why it may be fatal is for every plugin to say;
-/// what surely has to do with something else is known.
+/// Tells whether slurmd may have refused to start because of how its own node is described. Why it may be fatal is for
+/// every plugin to say; what surely has to do with something else is known.
 pub fn may_blame_description(complaint: &str) -> bool {
     const ELSEWHERE: [&str; 9] = [
         "listen port",
@@ -147,8 +150,8 @@ pub struct Stranger {
     pub cause: Cause,
 }
 
-/// Returns the machine whose messages slurmctld refused last, within the time given. A slurmd that is refused tries again every ten
-/// seconds. `None`: nobody, or nobody could be asked.
+/// Returns the machine whose messages slurmctld refused last, within the time given. A slurmd that is refused tries
+/// again every ten seconds. `None`: nobody, or nobody could be asked.
 pub fn refused_lately(host: &Host, within: Duration) -> Option<Stranger> {
     let since = clock::now().saturating_sub(within.as_secs());
     stranger(&read(host, "slurmctld.service", &format!("--since=@{since}"))?)

@@ -1,7 +1,7 @@
 //! The keys of a cluster: made from the kernel's random source, kept in files that only their owner can read.
 //!
-//! No type here shows its content: `Debug` prints the name of the type, there is no `Display`, and no key is ever an argument of
-//! a process.
+//! No type here shows its content: `Debug` prints the name of the type, there is no `Display`, and no key is ever an
+//! argument of a process.
 //!
 //! ```
 //! use slurm_ops::keys::{AuthKey, KeySet};

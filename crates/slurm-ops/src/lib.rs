@@ -1,5 +1,5 @@
-//! Effects on the machine that a Slurm daemon lives on: packages, files, systemd, mounts, keys, and the talk with Slurm
-//! itself.
+//! Effects on the machine that a Slurm daemon lives on: packages, files, systemd, mounts, keys, and the talk with
+//! Slurm itself.
 //!
 //! Everything starts from a [`Machine`], which says where files are and who runs programs; the real one is
 //! [`Machine::new`], tests use a directory of their own. It hands out two views: a [`Host`] to look at and a

@@ -6,8 +6,8 @@ use crate::machine::{Host, HostWriter};
 /// Where needrestart looks for more of its configuration, in the order of names.
 const DIRECTORY: &str = "/etc/needrestart/conf.d";
 
-/// Has needrestart leave these services alone, and tells whether that was new. It works whether needrestart is installed or not:
-/// it may come later.
+/// Has needrestart leave these services alone, and tells whether that was new. It works whether needrestart is
+/// installed or not: it may come later.
 ///
 /// `name` is that of the file, without suffix.
 pub fn ensure_left_alone(writer: &HostWriter, name: &str, services: &[&str]) -> Result<bool, FileError> {

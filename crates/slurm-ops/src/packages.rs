@@ -1,11 +1,12 @@
 //! Debian packages: what is installed, and installing without starting a daemon that nobody has configured.
 //!
-//! A package that brings a daemon also enables and starts it. slurmd without a configuration would then search for a controller
-//! for ever, and munged is of no use with `auth/slurm`. So before the installation such units are masked until the next boot, and
-//! afterwards disabled and unmasked. The mask doubles as a note: whoever finds one finishes what a killed process began.
+//! A package that brings a daemon also enables and starts it. slurmd without a configuration would then search for a
+//! controller for ever, and munged is of no use with `auth/slurm`. So before the installation such units are masked
+//! until the next boot, and afterwards disabled and unmasked. The mask doubles as a note: whoever finds one finishes
+//! what a killed process began.
 //!
-//! Archives split Slurm differently, and some have one that is too old. What an archive offers is asked for first, so that nothing is
-//! installed that could not be used. What stands in the way is told as an [`Obstacle`].
+//! Archives split Slurm differently, and some have one that is too old. What an archive offers is asked for first, so
+//! that nothing is installed that could not be used. What stands in the way is told as an [`Obstacle`].
 
 mod apt;
 mod obstacle;
@@ -33,7 +34,8 @@ pub struct Selection {
     pub optional: &'static [&'static str],
     /// The file of a plugin without which nothing works, whichever package brings it.
     pub plugin: &'static str,
-    /// The services that come with them, or with what they depend on, and that have to be neither running nor enabled afterwards.
+    /// The services that come with them, or with what they depend on, and that have to be neither running nor enabled
+    /// afterwards.
     pub services: &'static [&'static str],
 }
 
@@ -168,9 +170,9 @@ fn read_status(text: &str, names: &[&str], found: &mut BTreeMap<String, Installe
 
 /// Makes sure that a selection is installed, and tells whether that needed anything.
 ///
-/// Where all of it is installed already, from wherever it came, nothing is done: another source takes nothing away and upgrades
-/// nothing. Only what is too old to be of use is replaced. A unit that is on the machine already is not touched. `begin` is called
-/// before the part that takes long.
+/// Where all of it is installed already, from wherever it came, nothing is done: another source takes nothing away and
+/// upgrades nothing. Only what is too old to be of use is replaced. A unit that is on the machine already is not
+/// touched. `begin` is called before the part that takes long.
 pub fn ensure_installed(
     writer: &HostWriter,
     source: &Source,
@@ -216,7 +218,8 @@ fn fit(host: &Host, selection: &Selection) -> Result<(), PackageError> {
     }
 }
 
-/// Returns the packages to ask for, once it is known that Slurm in them is new enough. Nothing of it is installed for that.
+/// Returns the packages to ask for, once it is known that Slurm in them is new enough. Nothing of it is installed for
+/// that.
 fn offered(writer: &HostWriter, source: &Source, selection: &Selection) -> Result<Vec<&'static str>, PackageError> {
     // A source that the operator has taken back must not stand in the way.
     if !matches!(source, Source::Deb822(_)) {
@@ -235,12 +238,14 @@ fn offered(writer: &HostWriter, source: &Source, selection: &Selection) -> Resul
         };
     }
     source::ensure_known(writer, source, || apt::get(writer))?;
-    // Always: a process killed after the source was named and before its lists were there would else install from elsewhere.
+    // Always: a process killed after the source was named and before its lists were there would else install from
+    // elsewhere.
     apt::update(writer)?;
     choose(writer.host(), selection)?.map_err(PackageError::Obstacle)
 }
 
-/// Chooses what to install of what apt knows: all that is required, and those optional parts that belong to the same Slurm.
+/// Chooses what to install of what apt knows: all that is required, and those optional parts that belong to the same
+/// Slurm.
 fn choose(host: &Host, selection: &Selection) -> Result<Result<Vec<&'static str>, Obstacle>, CommandError> {
     let candidates = apt::candidates(host, &selection.names())?;
     if let Some(package) = selection.required.iter().find(|name| !candidates.contains_key(**name)) {
@@ -255,7 +260,8 @@ fn choose(host: &Host, selection: &Selection) -> Result<Result<Vec<&'static str>
     Ok(Ok(selection.required.iter().chain(optional).copied().collect()))
 }
 
-/// Installs what a killed process may have left out, or what somebody has removed. The rest works without, or says so itself.
+/// Installs what a killed process may have left out, or what somebody has removed. The rest works without, or says so
+/// itself.
 fn complete_installation(
     writer: &HostWriter,
     selection: &Selection,
@@ -299,8 +305,8 @@ fn finish(writer: &HostWriter, units: &[&str]) -> Result<bool, CommandError> {
     Ok(true)
 }
 
-/// Tells whether an installation was cut short before `units` were unmasked: they cannot be started until [`ensure_installed`] is
-/// called again. Starts no process.
+/// Tells whether an installation was cut short before `units` were unmasked: they cannot be started until
+/// [`ensure_installed`] is called again. Starts no process.
 fn is_unfinished(host: &Host, units: &[&str]) -> bool {
     units.iter().any(|unit| is_masked(host, unit))
 }

@@ -1,5 +1,5 @@
-//! Whether a directory has room for its files to be written anew, each beside the old one. A daemon that keeps its state so goes on when the
-//! disk is full, and what it has in memory is nowhere else.
+//! Whether a directory has room for its files to be written anew, each beside the old one. A daemon that keeps its
+//! state so goes on when the disk is full, and what it has in memory is nowhere else.
 
 use crate::machine::Host;
 use crate::{mounts, store};

@@ -1,7 +1,7 @@
 //! Talk with slurmctld through `scontrol`. Words of Slurm's answers are matched here and nowhere else.
 //!
-//! Slurm's clients exit with 1 both when slurmctld says no and when nobody could be asked. The two are told apart by the text,
-//! and whatever is not surely an answer counts as "could not ask".
+//! Slurm's clients exit with 1 both when slurmctld says no and when nobody could be asked. The two are told apart by
+//! the text, and whatever is not surely an answer counts as "could not ask".
 
 mod by_hand;
 mod jobs;
@@ -34,7 +34,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::time::{Duration, Instant};
 
-/// Name resolution and silent controllers cost scontrol up to 20 s before it gives up; no hook should wait longer than that.
+/// Name resolution and silent controllers cost scontrol up to 20 s before it gives up; no hook should wait longer than
+/// that.
 const DEADLINE: Duration = Duration::from_secs(25);
 /// The JSON dialect that both 24.11 and 26.05 speak.
 const JSON: &str = "--json=v0.0.42";
@@ -80,7 +81,8 @@ pub enum Refusal {
 }
 
 impl ScontrolError {
-    /// Tells whether the client could not read the configuration in place. Then none works, and slurmctld was not asked.
+    /// Tells whether the client could not read the configuration in place. Then none works, and slurmctld was not
+    /// asked.
     pub fn is_unparsable(&self) -> bool {
         matches!(self, Self::Refused { reason, .. } if reason.contains("Unable to process configuration file"))
     }
@@ -138,8 +140,8 @@ pub fn ping(host: &Host) -> Result<Vec<ControllerPing>, ScontrolError> {
     Ok(pings)
 }
 
-/// Starts slurmctld and waits a moment for it to answer: it says that it is ready before it serves. That it does not answer
-/// is no failure of this call.
+/// Starts slurmctld and waits a moment for it to answer: it says that it is ready before it serves. That it does not
+/// answer is no failure of this call.
 pub fn start_controller(writer: &HostWriter, service: &str, patience: Duration) -> Result<(), CommandError> {
     const PAUSE: Duration = Duration::from_millis(100);
     systemd::enable(writer, service)?;

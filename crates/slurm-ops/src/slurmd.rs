@@ -1,4 +1,5 @@
-//! slurmd on a compute node: what the machine has, and with which options the daemon starts. Starting it is in `systemd`.
+//! slurmd on a compute node: what the machine has, and with which options the daemon starts. Starting it is in
+//! `systemd`.
 //!
 //! ```
 //! use slurm_conf::{Node, NodeName};

@@ -1,7 +1,8 @@
-//! Where packages come from, if not from the distribution's archive: a PPA, or a source in apt's deb822 form with its key in it.
+//! Where packages come from, if not from the distribution's archive: a PPA, or a source in apt's deb822 form with its
+//! key in it.
 //!
-//! A [`Source`] is checked text: it names one repository, says over which key it is signed, and can neither switch off apt's checks
-//! nor smuggle in a second repository. Installing from it is in [`crate::packages`].
+//! A [`Source`] is checked text: it names one repository, says over which key it is signed, and can neither switch off
+//! apt's checks nor smuggle in a second repository. Installing from it is in [`crate::packages`].
 //!
 //! ```
 //! use slurm_ops::source::Source;

@@ -47,8 +47,8 @@ pub fn ensure_set(
         .arg("--quiet")
         // systemd else gathers what is due within a minute.
         .arg("--timer-property=AccuracySec=100ms")
-        // A timer that begins anew several times within seconds is no failure. One that systemd calls failed stays there,
-        // and never calls.
+        // A timer that begins anew several times within seconds is no failure. One that systemd calls failed stays
+        // there, and never calls.
         .arg("--timer-property=StartLimitIntervalSec=0")
         .args(rhythm.first.iter().map(|after| format!("--on-active={}", after.as_secs())))
         .arg(format!("--on-unit-inactive={}", rhythm.repeat.as_secs()))

@@ -27,8 +27,8 @@ pub struct NoVersion {
 }
 
 impl SlurmVersion {
-    /// The oldest Slurm that is tried out and works. `slurm.jwks` came with 24.05, the JSON that is asked for with 24.11; before 23.11 there
-    /// was no `auth/slurm` at all.
+    /// The oldest Slurm that is tried out and works. `slurm.jwks` came with 24.05, the JSON that is asked for with
+    /// 24.11; before 23.11 there was no `auth/slurm` at all.
     pub const OLDEST: Self = Self { year: 24, month: 11, patch: 0 };
 
     /// Tells whether this Slurm lacks what is needed.
@@ -41,8 +41,8 @@ impl SlurmVersion {
         format!("{}.{:02}", self.year, self.month)
     }
 
-    /// Tells whether a slurmd of this version is too new for a slurmctld of version `controller`: of a later release. Slurm lets
-    /// a daemon talk to a newer controller, never to an older one; within a release any mix is fine.
+    /// Tells whether a slurmd of this version is too new for a slurmctld of version `controller`: of a later release.
+    /// Slurm lets a daemon talk to a newer controller, never to an older one; within a release any mix is fine.
     pub fn is_too_new_for(self, controller: Self) -> bool {
         (self.year, self.month) > (controller.year, controller.month)
     }

@@ -34,8 +34,8 @@ Status: install ok half-configured
 Version: 24.11.5-4+deb13u1
 ";
 
-/// A machine on which nothing is installed, with an archive that has these packages in these versions: systemctl masks and unmasks for
-/// real, apt-get installs whatever it is asked for.
+/// A machine on which nothing is installed, with an archive that has these packages in these versions: systemctl masks
+/// and unmasks for real, apt-get installs whatever it is asked for.
 fn archive(offered: &[(&str, &str)]) -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox

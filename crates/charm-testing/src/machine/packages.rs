@@ -1,4 +1,5 @@
-//! apt on a made-up machine: whatever is asked for is there, in one version, and brings its service and its plugins along.
+//! apt on a made-up machine: whatever is asked for is there, in one version, and brings its service and its plugins
+//! along.
 
 use super::{Programs, State, fails, says};
 use slurm_ops::command::Ended;

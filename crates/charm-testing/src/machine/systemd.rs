@@ -222,8 +222,8 @@ impl Programs {
         }
     }
 
-    /// Makes a timer, with a service of its own if a command is given. Whatever is there already is refused; that of a service lasts, as if
-    /// its call never ended.
+    /// Makes a timer, with a service of its own if a command is given. Whatever is there already is refused; that of a
+    /// service lasts, as if its call never ended.
     pub(super) fn systemd_run(&self, words: &[&str]) -> Ended {
         let Some(name) = words.iter().find_map(|word| word.strip_prefix("--unit=")) else {
             return fails(1, "Command line to execute required.\n");

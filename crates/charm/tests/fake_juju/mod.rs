@@ -1,5 +1,6 @@
-//! Runs a charm's real binary with a cleared environment, among made-up programs: hook tools that answer as Juju does, and
-//! whatever else the charm would start on its machine. Every program is a small script that remembers how it was called.
+//! Runs a charm's real binary with a cleared environment, among made-up programs: hook tools that answer as Juju does,
+//! and whatever else the charm would start on its machine. Every program is a small script that remembers how it was
+//! called.
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 #![expect(clippy::unwrap_used, reason = "a test without its stage has to end")]

@@ -1,5 +1,6 @@
-//! Waits for a process and hears all that it says, in one thread: whatever it wrote before it ended is in its pipes when it has, however
-//! late this machine gets round to look. What its own children say after that is of no interest, and does not hold us.
+//! Waits for a process and hears all that it says, in one thread: whatever it wrote before it ended is in its pipes
+//! when it has, however late this machine gets round to look. What its own children say after that is of no interest,
+//! and does not hold us.
 
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;

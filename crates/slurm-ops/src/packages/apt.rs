@@ -32,8 +32,8 @@ fn parse_policy(text: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// Fetches the lists of what there is. To apt a source that cannot be fetched is only worth a warning; here it is a failure, because
-/// packages would then come from elsewhere, or seem not to exist.
+/// Fetches the lists of what there is. To apt a source that cannot be fetched is only worth a warning; here it is a
+/// failure, because packages would then come from elsewhere, or seem not to exist.
 pub(super) fn update(writer: &HostWriter) -> Result<(), CommandError> {
     get(writer).arg("--option=APT::Update::Error-Mode=any").arg("update").run().map(drop)
 }
@@ -68,8 +68,8 @@ pub(crate) fn get(writer: &HostWriter) -> Command {
     let command = writer.command("apt-get").args([
         "--quiet",
         "--assume-yes",
-        // Another package run on the machine is waited for a moment. One that takes longer is for a later look: whoever waits here keeps
-        // every other hook of the machine waiting, too.
+        // Another package run on the machine is waited for a moment. One that takes longer is for a later look:
+        // whoever waits here keeps every other hook of the machine waiting, too.
         "--option=DPkg::Lock::Timeout=3",
         "--option=Dpkg::Options::=--force-confdef",
         "--option=Dpkg::Options::=--force-confold",

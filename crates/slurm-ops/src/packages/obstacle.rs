@@ -91,7 +91,8 @@ impl Obstacle {
 impl TryFrom<PackageError> for Obstacle {
     type Error = FileError;
 
-    /// A command that failed is an obstacle in what it said. A file that could not be read or written is none: the machine is broken.
+    /// A command that failed is an obstacle in what it said. A file that could not be read or written is none: the
+    /// machine is broken.
     fn try_from(error: PackageError) -> Result<Self, FileError> {
         match error {
             PackageError::Obstacle(obstacle) => Ok(obstacle),
@@ -144,8 +145,8 @@ const AWAY: [&str; 11] = [
 /// What no waiting mends.
 const WRONG: [&str; 4] = ["404 ", "File not found", "not signed", "NO_PUBKEY"];
 
-/// Returns what apt itself said first, without the command line. Of a package whose own script failed apt says only that dpkg did; that
-/// one names it.
+/// Returns what apt itself said first, without the command line. Of a package whose own script failed apt says only
+/// that dpkg did; that one names it.
 fn reason(stderr: &str) -> Option<String> {
     let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
     if let Some(said) = stderr.split_once("dpkg: error processing ").and_then(|(_, rest)| rest.split_once(":\n")) {

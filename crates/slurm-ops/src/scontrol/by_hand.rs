@@ -41,7 +41,8 @@ fn show(command: &Command) -> Result<String, ScontrolError> {
     if output.success() { Ok(output.stdout) } else { Err(refusal(command, &output)) }
 }
 
-/// Makes updates, which `slurm_conf::overrides::updates` has found. What slurmctld does not take any more is left, and logged.
+/// Makes updates, which `slurm_conf::overrides::updates` has found. What slurmctld does not take any more is left, and
+/// logged.
 pub fn update(writer: &HostWriter, updates: &[Update]) -> Result<(), ScontrolError> {
     for update in updates {
         match set(writer, &update.entity, &update.settings) {

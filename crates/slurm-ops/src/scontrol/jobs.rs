@@ -1,7 +1,8 @@
-//! Jobs: those that slurmctld knows, through `squeue`, and those that a node itself knows, through `scontrol listjobs`.
+//! Jobs: those that slurmctld knows, through `squeue`, and those that a node itself knows, through `scontrol
+//! listjobs`.
 //!
-//! A node is empty only if both say so. Neither is proof alone: slurmctld may have forgotten a job that still runs, and a node
-//! keeps naming jobs whose processes were killed.
+//! A node is empty only if both say so. Neither is proof alone: slurmctld may have forgotten a job that still runs,
+//! and a node keeps naming jobs whose processes were killed.
 
 use super::{ScontrolError, ask, client, refusal, run_json, scontrol};
 use crate::command::Command;
@@ -52,7 +53,8 @@ struct Number {
 }
 
 impl JobRecord {
-    /// Returns what stands for this job and for no other, as `squeue` shows it and `scancel` takes it: `5_1` for a task of an array.
+    /// Returns what stands for this job and for no other, as `squeue` shows it and `scancel` takes it: `5_1` for a
+    /// task of an array.
     ///
     /// One task of an array has the array's own number, which `scancel` takes for all of its tasks, wherever they run.
     pub fn handle(&self) -> String {
@@ -67,7 +69,8 @@ impl JobRecord {
         self.state.iter().any(|own| own.eq_ignore_ascii_case(state))
     }
 
-    /// Tells whether it waits and insists on a node: without that node it would fail. A list that cannot be read may name it.
+    /// Tells whether it waits and insists on a node: without that node it would fail. A list that cannot be read may
+    /// name it.
     pub fn waits_for(&self, node: &NodeName) -> bool {
         self.has("PENDING") && self.required.parse().map_or(true, |list: HostList| list.contains(node.as_str()))
     }
@@ -133,11 +136,11 @@ fn squeue(host: &Host) -> Command {
 
 /// Asks this machine for the jobs of the node that runs here, without asking slurmctld.
 ///
-/// Slurm looks for sockets, and that of a slurmstepd which went with a power cut stays for ten minutes. So what is listed counts only as long
-/// as it has a process.
+/// Slurm looks for sockets, and that of a slurmstepd which went with a power cut stays for ten minutes. So what is
+/// listed counts only as long as it has a process.
 ///
-/// The node's name is needed: without it Slurm takes the host's name, and where the two differ it finds nothing and says so
-/// as if there were no jobs.
+/// The node's name is needed: without it Slurm takes the host's name, and where the two differ it finds nothing and
+/// says so as if there were no jobs.
 pub fn local_jobs(host: &Host, node: &NodeName) -> LocalJobs {
     #[derive(Deserialize)]
     struct Answer {
@@ -166,8 +169,8 @@ pub fn local_jobs(host: &Host, node: &NodeName) -> LocalJobs {
     }
 }
 
-/// Returns the jobs that have a process of Slurm on this machine, `slurmstepd: [39.batch]`. `None`: it cannot be told, because there is no
-/// table of processes, or one of them does not say yet whose it is.
+/// Returns the jobs that have a process of Slurm on this machine, `slurmstepd: [39.batch]`. `None`: it cannot be told,
+/// because there is no table of processes, or one of them does not say yet whose it is.
 fn live_jobs(host: &Host) -> Option<BTreeSet<u64>> {
     let table = host.path("/proc");
     if !table.join("1").exists() {

@@ -1,4 +1,5 @@
-//! What the Slurm on this machine thinks of one node or one partition, without a cluster around it and without a daemon.
+//! What the Slurm on this machine thinks of one node or one partition, without a cluster around it and without a
+//! daemon.
 //!
 //! The candidate is a file in memory, so that a look changes nothing on the machine.
 

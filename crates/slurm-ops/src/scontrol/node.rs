@@ -13,8 +13,8 @@ use std::fmt;
 pub struct NodeRecord {
     /// Its name.
     pub name: String,
-    /// The base state first (`IDLE`, `ALLOCATED`, `MIXED`, `DOWN` …), then flags (`DRAIN`, `DYNAMIC_NORM`, `INVALID_REG`,
-    /// `NOT_RESPONDING` …).
+    /// The base state first (`IDLE`, `ALLOCATED`, `MIXED`, `DOWN` …), then flags (`DRAIN`, `DYNAMIC_NORM`,
+    /// `INVALID_REG`, `NOT_RESPONDING` …).
     pub state: Vec<String>,
     /// Why an administrator or Slurm set it aside. Stays after the node has returned: never read it without the state.
     pub reason: String,
@@ -137,7 +137,8 @@ pub fn node(host: &Host, name: &NodeName) -> NodeLookup {
             nodes.into_iter().find(|node| node.name == name.as_str()).map_or(NodeLookup::Absent, NodeLookup::Present)
         }
         Err(ScontrolError::Unreachable { why }) => NodeLookup::Unreachable { why },
-        // "Node x not found", which 24.11 says only without JSON, is an answer. Any other refusal is not one to this question.
+        // "Node x not found", which 24.11 says only without JSON, is an answer. Any other refusal is not one to this
+        // question.
         Err(ScontrolError::Refused { reason, .. }) if reason.ends_with("not found") => NodeLookup::Absent,
         Err(ScontrolError::Refused { reason, .. }) => NodeLookup::Unreachable { why: reason },
     }
@@ -172,14 +173,14 @@ pub fn resume_node(writer: &HostWriter, name: &NodeName) -> Result<bool, Scontro
     resume(writer, name)
 }
 
-/// Opens several nodes, and tells with `false` that one of them at least was open already. Where one is not there, the others
-/// are opened all the same.
+/// Opens several nodes, and tells with `false` that one of them at least was open already. Where one is not there, the
+/// others are opened all the same.
 pub fn resume_nodes(writer: &HostWriter, nodes: &HostList) -> Result<bool, ScontrolError> {
     resume(writer, nodes)
 }
 
-/// Sets several nodes to a state by its word, for whoever passes an administrator's choice on. Words that put nodes aside come with a
-/// reason. Where one node is not there, the others are changed all the same.
+/// Sets several nodes to a state by its word, for whoever passes an administrator's choice on. Words that put nodes
+/// aside come with a reason. Where one node is not there, the others are changed all the same.
 pub fn set_nodes_state(
     writer: &HostWriter,
     nodes: &HostList,
@@ -232,8 +233,8 @@ impl NodeWord {
     }
 }
 
-/// Has slurmctld write its nodes to disk now, by setting a comment on this one. A node that has just joined exists only in memory
-/// for up to five minutes, and a takeover would not know it.
+/// Has slurmctld write its nodes to disk now, by setting a comment on this one. A node that has just joined exists
+/// only in memory for up to five minutes, and a takeover would not know it.
 pub fn save_node(writer: &HostWriter, name: &NodeName) -> Result<(), ScontrolError> {
     update(writer, name, &["comment=joined"])
 }

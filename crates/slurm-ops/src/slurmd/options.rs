@@ -1,8 +1,8 @@
-//! The options of a dynamic slurmd, in the two forms in which they exist: a line of `/etc/default/slurmd` and the command line
-//! of a running daemon. Pure.
+//! The options of a dynamic slurmd, in the two forms in which they exist: a line of `/etc/default/slurmd` and the
+//! command line of a running daemon. Pure.
 //!
-//! systemd splits the variable into words and honours quotes; the value of `--conf` is put in single quotes, because it may hold
-//! double ones. A [`Node`] cannot hold a single quote or a backslash, so there is nothing to escape.
+//! systemd splits the variable into words and honours quotes; the value of `--conf` is put in single quotes, because
+//! it may hold double ones. A [`Node`] cannot hold a single quote or a backslash, so there is nothing to escape.
 
 use slurm_conf::{ControllerAddress, Node, NodeName};
 

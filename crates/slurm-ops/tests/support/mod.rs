@@ -1,4 +1,5 @@
-//! A machine of its own for a test: a directory for its files, and small programs that answer as real ones were seen to do.
+//! A machine of its own for a test: a directory for its files, and small programs that answer as real ones were seen
+//! to do.
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
@@ -43,8 +44,8 @@ impl Sandbox {
         let text = format!("#!/bin/sh\nROOT={root}\necho \"{name} $*\" >> $ROOT/calls\n{script}\n");
         let source = format!("{name}.sh");
         self.file(&source, &text);
-        // Copied by another process: a file that this one had open for writing could still be held by a fork of another test's
-        // thread, and then cannot be executed.
+        // Copied by another process: a file that this one had open for writing could still be held by a fork of
+        // another test's thread, and then cannot be executed.
         let target = self.path(&format!("programs/{name}"));
         let status =
             Command::new("install").args(["-D", "-m", "755"]).arg(self.path(&source)).arg(target).status().unwrap();
