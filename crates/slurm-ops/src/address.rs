@@ -1,5 +1,7 @@
-//! Whether an address is one of this machine's.
+//! Whether an address is one of this machine's, and whether a program listens on a port.
 
+use crate::files;
+use crate::machine::Host;
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
 
@@ -10,9 +12,38 @@ pub fn is_foreign(text: &str) -> bool {
     UdpSocket::bind((address, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
 }
 
+/// The state of a socket that listens, in the kernel's table.
+const LISTENS: &str = "0A";
+
+/// Tells whether no program of this machine listens on a TCP port. Starts no process. What cannot be found out is no silence.
+pub fn is_silent(host: &Host, port: u16) -> bool {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| files::read_text(host, path).ok().flatten());
+    // A machine need not have the newer addresses.
+    tables[0].is_some() && !tables.iter().flatten().any(|table| listens(table, port))
+}
+
+/// A line is `0: 00000000:1AA1 00000000:0000 0A …`: its own address, the other end, its state.
+fn listens(table: &str, port: u16) -> bool {
+    let port = format!(":{port:04X}");
+    table.lines().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        matches!(words.as_slice(), [_, own, _, state, ..] if own.ends_with(&port) && *state == LISTENS)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_listens_is_found_among_connections() {
+        let head = "  sl  local_address rem_address   st tx_queue\n";
+        let listener = "   0: 00000000:1AA1 00000000:0000 0A 00000000:00000000\n";
+        let connection = "   1: 0AD8470A:1AA1 0AD8470A:B1CE 06 00000000:00000000\n";
+        assert!(listens(&format!("{head}{connection}{listener}"), 6817));
+        assert!(!listens(&format!("{head}{connection}"), 6817));
+        assert!(!listens(&format!("{head}{listener}"), 6818));
+    }
 
     #[test]
     fn only_what_is_an_address_of_another_machine_is_foreign() {

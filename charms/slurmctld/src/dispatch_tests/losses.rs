@@ -239,6 +239,18 @@ fn a_daemon_that_died_is_started_and_one_that_cannot_is_told_about() {
     assert!(cluster.machine.read("/run/systemd/transient/slurmctld-0-retry.timer").is_none());
 }
 
+/// A client of Slurm would try for nine seconds, and the hook would hold Juju's lock all that time.
+#[test]
+fn a_slurmctld_that_does_not_run_is_not_asked() {
+    let (cluster, ..) = Cluster::at_rest();
+    cluster.machine.crash(names::SERVICE);
+    cluster.machine.write("/proc/net/tcp", "  sl  local_address rem_address   st\n");
+    cluster.hook(&Hook::named(slurm_unit::service::FAILURE_EVENT));
+    let calls = cluster.machine.take_calls();
+    assert!(!calls.iter().any(|call| call.starts_with("scontrol")), "{calls:#?}");
+    assert!(cluster.status().starts_with("waiting: for slurmctld, which fails: "), "{}", cluster.status());
+}
+
 #[test]
 fn a_daemon_that_fails_on_a_file_changed_by_hand_is_back_at_once() {
     let (cluster, ..) = Cluster::at_rest();

@@ -6,7 +6,7 @@ use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_ops::mounts::{self, Mount};
 use slurm_ops::scontrol::{self, ScontrolError};
 use slurm_ops::systemd::{self, UnitState};
-use slurm_ops::{files, hostname, journal, packages, sentinel, store};
+use slurm_ops::{address, files, hostname, journal, packages, sentinel, store};
 use slurm_unit::{Error, View};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -74,7 +74,11 @@ pub(super) fn rejected_host(view: &View) -> Option<RejectedHost> {
     journal::refused_lately(&view.host, LATELY)
 }
 
+/// A client tries for nine seconds to reach a slurmctld that does not run.
 pub(super) fn partition_settings(view: &View) -> Asked<PartitionSettings> {
+    if address::is_silent(&view.host, names::PORT) {
+        return Asked::Unreachable(format!("no program listens on port {}", names::PORT));
+    }
     asked(scontrol::partition_settings(&view.host))
 }
 
