@@ -99,13 +99,14 @@ impl Rollout<'_> {
         matches!(self.daemon, Daemon::Answering)
     }
 
-    /// Returns how the last reconfigure with these files ended in this dispatch.
+    /// Returns how the last reconfigure of this dispatch ended, if it was with these files.
     fn outcome_of_reconfigure(&self, config: &Config) -> Option<&Reconfigure> {
-        let outcome = self.attempts.outcome(|step| matches!(step, Step::Reconfigure(files) if *files == config.files));
-        match outcome {
-            Some(Outcome::Reconfigure(outcome)) => Some(outcome),
+        let reconfigures = self.attempts.iter().rev().filter_map(|(step, outcome)| match (step, outcome) {
+            (Step::Reconfigure(files), Outcome::Reconfigure(outcome)) => Some((files, outcome)),
             _ => None,
-        }
+        });
+        let (files, outcome) = reconfigures.into_iter().next()?;
+        (*files == config.files).then_some(outcome)
     }
 
     /// Says whether a step like this was taken after the last reconfigure.

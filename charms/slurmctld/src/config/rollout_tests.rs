@@ -343,6 +343,20 @@ fn several_wrong_partitions_are_all_found() {
 }
 
 #[test]
+fn a_wrong_one_among_many_partitions_is_found_in_one_dispatch() {
+    let mut world = World::serving();
+    for number in 0..20 {
+        world = world.with_compute(&format!("p{number}"), if number == 7 { "QOS=bogus" } else { "" });
+    }
+    world.dispatch(&objecting("bogus", false));
+    assert_eq!(reasons(&world), ["partition p7: no such thing"]);
+    assert_eq!(served(&world).len(), 19);
+    // Files that were accepted before are not kept a second time after a refusal.
+    let kept = world.taken.iter().filter(|step| step.starts_with("keep the accepted")).count();
+    assert!(kept <= 20, "{kept}");
+}
+
+#[test]
 fn another_slurm_gets_another_try() {
     let world = World::serving().with_compute("a", "QOS=bogus").settled_where(&objecting("bogus", true));
     assert!(served(&world).is_empty());

@@ -31,7 +31,8 @@ use slurm_unit::note::Noted;
 use slurm_unit::service::{ServiceFiles, ServiceStep};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) const ROUNDS: usize = 64;
+/// As many as the runtime allows.
+pub(crate) const ROUNDS: usize = 256;
 pub(crate) const ID: &str = "d3k2v5nmp25c762q3bvg";
 pub(crate) const MODEL: &str = "7f1f5b0e-0000-4000-8000-000000000001";
 

@@ -44,7 +44,7 @@ pub enum RoundsError<E: Error + 'static> {
 
 /// A plan asks or acts this often at most. The longest story is that of a controller that finds out which of several
 /// changes its daemon refuses: some rounds for each.
-pub const MAX_ROUNDS: usize = 64;
+pub const MAX_ROUNDS: usize = 256;
 
 /// The end of the rounds.
 pub struct Settled<C: Charm> {
