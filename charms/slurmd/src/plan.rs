@@ -107,12 +107,12 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
         registration::settle,
     ];
     for stage in stages {
-        let steps = stage(facts, attempts, &situation, data)?;
+        let steps = stage(&situation, attempts, data)?;
         if !steps.is_empty() {
             return Ok(Plan::steps(steps));
         }
     }
-    conditions.extend(membership::membership(facts, &situation, controller, data)?);
+    conditions.extend(membership::membership(&situation, controller, data)?);
     Ok(Plan::rest(conditions))
 }
 

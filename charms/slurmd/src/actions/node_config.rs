@@ -172,13 +172,13 @@ fn shown(facts: &Facts) -> Planning<ActionResults> {
         NodeLookup::Absent => return Ok(results.with("pending", "the node is not registered")),
         NodeLookup::Unreachable { .. } => return Ok(results.with("pending", "slurmctld does not answer")),
     };
-    if let Some(ignored) = ignored(record, &requested).filter(|_| situation.phase(facts) == Ok(Phase::Settled)) {
+    if let Some(ignored) = ignored(record, &requested).filter(|_| situation.phase() == Ok(Phase::Settled)) {
         results = results.with("ignored", ignored);
     }
     if record.has("INVALID_REG") {
         results = results.with("refused", record.reason.as_str());
     }
-    Ok(match (waits(facts, &situation, record)?, &situation.desired) {
+    Ok(match (waits(&situation, record)?, &situation.desired) {
         (Some(waits), Some(desired)) => results.with("pending", waits.text()).with("wanted", desired.render()),
         _ => results.with("pending", ""),
     })

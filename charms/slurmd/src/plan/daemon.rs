@@ -1,7 +1,7 @@
 //! slurmd itself: the files that it reads, and that it runs, with the right key and for the right controllers.
 
 use super::{Planning, Situation, Tried, made, silence, too_new};
-use crate::facts::{Facts, KeySecret};
+use crate::facts::KeySecret;
 use crate::names;
 use crate::node::lifecycle::BootNote;
 use crate::step::{NoteReason, Step};
@@ -30,12 +30,8 @@ TimeoutStartSec=infinity
 ";
 
 /// Every file slurmd reads.
-pub(super) fn prepare(
-    facts: &Facts,
-    _: &Tried,
-    situation: &Situation<'_>,
-    data: &ControllerData,
-) -> Planning<Vec<Step>> {
+pub(super) fn prepare(situation: &Situation<'_>, _: &Tried, data: &ControllerData) -> Planning<Vec<Step>> {
+    let facts = situation.facts;
     let wanted = ServiceFiles {
         old_timer: false,
         drop_in: Some(DROP_IN.to_owned()),
@@ -53,7 +49,7 @@ pub(super) fn prepare(
         steps.push(Step::WriteKey { keys: offered.clone(), owner });
     }
     // A changed list of controllers is for the next start: the running daemon gets it from the controllers themselves.
-    if let Some(conf) = situation.start_conf(facts)? {
+    if let Some(conf) = situation.start_conf()? {
         let options =
             SlurmdOptions { name: situation.identity.node.clone(), conf, controllers: data.controllers.clone() };
         if facts.start_file()?.options.as_ref() != Some(&options) {
@@ -69,12 +65,8 @@ pub(super) fn stirred(step: &Step) -> bool {
 }
 
 /// Brings slurmd up, and back if what runs is of no use.
-pub(super) fn run(
-    facts: &Facts,
-    attempts: &Tried,
-    situation: &Situation<'_>,
-    data: &ControllerData,
-) -> Planning<Vec<Step>> {
+pub(super) fn run(situation: &Situation<'_>, attempts: &Tried, data: &ControllerData) -> Planning<Vec<Step>> {
+    let facts = situation.facts;
     // Without its key slurmd would turn to munge, and without options to a configuration that is not there.
     let key_is_there = facts.key_file()?.keys.is_some();
     let Some(on_disk) = facts.start_file()?.options.as_ref().filter(|_| key_is_there) else { return Ok(Vec::new()) };
@@ -91,7 +83,7 @@ pub(super) fn run(
         let may_start = situation.identity.trigger != Trigger::DaemonFailure || attempts.made(taken_back);
         return Ok(if !started && may_start { vec![Step::StartDaemon] } else { Vec::new() });
     }
-    if can_restart && is_lost(facts, situation, data)? {
+    if can_restart && is_lost(situation, data)? {
         return Ok(vec![Step::RestartDaemon]);
     }
     if daemon.running != Running::Up {
@@ -117,7 +109,7 @@ pub(super) fn run(
             Ok(vec![if enough || !daemon.spares_jobs() { Step::ReloadDaemon } else { Step::RestartDaemon }])
         }
         NodeLookup::Present(_) if reloaded => Ok(Vec::new()),
-        NodeLookup::Present(_) => Ok(match reload_reason(facts, attempts, situation)? {
+        NodeLookup::Present(_) => Ok(match reload_reason(situation, attempts)? {
             Some(boot) => vec![Step::ReloadDaemon, Step::NoteForBoot(boot)],
             None => Vec::new(),
         }),
@@ -126,7 +118,8 @@ pub(super) fn run(
 
 /// Returns what is to be noted about a reload that is due: slurmctld looks for this node where it is no more, or the key on the
 /// disk is newer than what slurmd has loaded. Each address and each key counts once.
-fn reload_reason(facts: &Facts, attempts: &Tried, situation: &Situation<'_>) -> Planning<Option<BootNote>> {
+fn reload_reason(situation: &Situation<'_>, attempts: &Tried) -> Planning<Option<BootNote>> {
+    let facts = situation.facts;
     let boot = &facts.boot()?.note;
     let address = facts.moved_from()?.as_ref().filter(|address| boot.address.as_ref() != Some(address));
     let key = situation.new_key(facts.key_file()?, boot, attempts).filter(|_| situation.daemon.spares_jobs());
@@ -139,13 +132,13 @@ fn reload_reason(facts: &Facts, attempts: &Tried, situation: &Situation<'_>) -> 
 
 /// Says whether the running daemon can never be what it should be: it is no dynamic node of this name, every controller it was
 /// told of has been replaced and none of them answers, or it has another key than they.
-fn is_lost(facts: &Facts, situation: &Situation<'_>, data: &ControllerData) -> Planning<bool> {
+fn is_lost(situation: &Situation<'_>, data: &ControllerData) -> Planning<bool> {
     let Some(with) = &situation.daemon.with else { return Ok(true) };
     let unknown = !with.controllers.iter().any(|controller| data.controllers.contains(controller));
     // One that has not found its way in yet may have read anything, and nothing at all.
     let starting = situation.daemon.running == Running::Starting;
     let silent = matches!(situation.lookup, NodeLookup::Unreachable { .. });
     let refused = || matches!(silence(situation.lookup), Some(Cause::Authentication));
-    let outdated = situation.has_newer_key(facts.key_file()?) && (starting || refused());
+    let outdated = situation.has_newer_key(situation.facts.key_file()?) && (starting || refused());
     Ok(with.name != situation.identity.node || (silent && (unknown || outdated)))
 }

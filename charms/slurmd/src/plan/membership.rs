@@ -2,7 +2,7 @@
 
 use super::{Planning, Situation, silence, too_new};
 use crate::condition::{Condition, Waits};
-use crate::facts::{Controller, Facts, KeySecret, Occupancy};
+use crate::facts::{Controller, KeySecret, Occupancy};
 use crate::node::reregistration::{Phase, is_ours};
 use crate::node::state::{base, is_closed, is_responding};
 use slurm_interface::ControllerData;
@@ -11,11 +11,11 @@ use slurm_unit::service::Running;
 
 /// How far the node has come on its way into the cluster.
 pub(super) fn membership(
-    facts: &Facts,
     situation: &Situation<'_>,
     controller: &Controller,
     data: &ControllerData,
 ) -> Planning<Vec<Condition>> {
+    let facts = situation.facts;
     let app = controller.app.clone();
     let daemon = situation.daemon;
     let mut conditions = Vec::new();
@@ -49,16 +49,17 @@ pub(super) fn membership(
         (Running::Up, NodeLookup::Absent) => {
             conditions.push(Condition::NotRegistered(situation.identity.node.clone()));
         }
-        (Running::Up, NodeLookup::Present(record)) => conditions.extend(registered(facts, situation, record)?),
+        (Running::Up, NodeLookup::Present(record)) => conditions.extend(registered(situation, record)?),
     }
     Ok(conditions)
 }
 
 /// Running is not registered, and registered is not usable.
-fn registered(facts: &Facts, situation: &Situation<'_>, record: &NodeRecord) -> Planning<Vec<Condition>> {
+fn registered(situation: &Situation<'_>, record: &NodeRecord) -> Planning<Vec<Condition>> {
+    let facts = situation.facts;
     let mut conditions = Vec::new();
     if let Some(note) = situation.note {
-        conditions.extend(waits(facts, situation, record)?.map(Condition::Pending));
+        conditions.extend(waits(situation, record)?.map(Condition::Pending));
         if note.set_weight.is_some() {
             conditions.push(Condition::WeightSetAhead);
         }
@@ -94,12 +95,12 @@ fn registered(facts: &Facts, situation: &Situation<'_>, record: &NodeRecord) -> 
 }
 
 /// Says what a change of the node's description waits for.
-pub(crate) fn waits(facts: &Facts, situation: &Situation<'_>, record: &NodeRecord) -> Planning<Option<Waits>> {
-    let phase = situation.phase(facts)?;
+pub(crate) fn waits(situation: &Situation<'_>, record: &NodeRecord) -> Planning<Option<Waits>> {
+    let phase = situation.phase()?;
     if matches!(phase, Phase::Settled | Phase::Forget) {
         return Ok(None);
     }
-    Ok(Some(match facts.occupancy() {
+    Ok(Some(match situation.facts.occupancy() {
         Ok(Occupancy::Jobs(jobs)) => {
             let closed = is_closed(record) && !is_ours(record);
             Waits::Jobs { jobs: jobs.clone(), closed }

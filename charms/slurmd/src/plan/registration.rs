@@ -1,7 +1,6 @@
 //! The node's record in Slurm: bring it to another description, and note what is known about it.
 
 use super::{Planning, Situation, Tried, made, too_new};
-use crate::facts::Facts;
 use crate::node::description;
 use crate::node::lifecycle::{Detection, Lifecycle, NodeNote, RejectedConfig};
 use crate::node::reregistration::{Phase, comment_of};
@@ -12,12 +11,8 @@ use slurm_ops::scontrol::NodeLookup;
 use slurm_unit::service::Running;
 
 /// What earlier versions of this charm noted is kept in one note now.
-pub(super) fn take_over(
-    facts: &Facts,
-    _: &Tried,
-    situation: &Situation<'_>,
-    _: &ControllerData,
-) -> Planning<Vec<Step>> {
+pub(super) fn take_over(situation: &Situation<'_>, _: &Tried, _: &ControllerData) -> Planning<Vec<Step>> {
+    let facts = situation.facts;
     Ok(match situation.note.filter(|_| facts.note().is_ok_and(|notes| notes.old)) {
         Some(note) => vec![write_note(note.clone(), NoteReason::TakeOver), Step::RemoveOldNotes],
         None => Vec::new(),
@@ -29,7 +24,8 @@ fn write_note(note: NodeNote, reason: NoteReason) -> Step {
 }
 
 /// A description that slurmd does not start with must not keep the node away. What the operator asked for before comes back.
-pub(super) fn retreat(facts: &Facts, _: &Tried, situation: &Situation<'_>, _: &ControllerData) -> Planning<Vec<Step>> {
+pub(super) fn retreat(situation: &Situation<'_>, _: &Tried, _: &ControllerData) -> Planning<Vec<Step>> {
+    let facts = situation.facts;
     let (Running::Failing, Some(note)) = (situation.daemon.running, situation.note) else { return Ok(Vec::new()) };
     let Some(complaint) = facts.complaint()? else { return Ok(Vec::new()) };
     // A request that is still to be applied has no part in it, and one that worked before neither.
@@ -43,12 +39,8 @@ pub(super) fn retreat(facts: &Facts, _: &Tried, situation: &Situation<'_>, _: &C
 }
 
 /// Brings a registered node to another description.
-pub(super) fn change(
-    facts: &Facts,
-    attempts: &Tried,
-    situation: &Situation<'_>,
-    data: &ControllerData,
-) -> Planning<Vec<Step>> {
+pub(super) fn change(situation: &Situation<'_>, attempts: &Tried, data: &ControllerData) -> Planning<Vec<Step>> {
+    let facts = situation.facts;
     let Some(note) = situation.note else { return Ok(Vec::new()) };
     let in_place = attempts.made(|step| matches!(step, Step::SetFeatures(_) | Step::SetWeight(_)));
     if let Some(step) = weight(situation, note) {
@@ -56,7 +48,7 @@ pub(super) fn change(
     }
     let closed = attempts.made(|step| matches!(step, Step::CloseNode { .. }));
     let reopened = attempts.made(|step| matches!(step, Step::ReopenNode { .. }));
-    let phase = situation.phase(facts)?;
+    let phase = situation.phase()?;
     Ok(match phase {
         Phase::Features(features) if !in_place => vec![Step::SetFeatures(features)],
         Phase::Pending { weight: Some(weight) } if !in_place => {
@@ -75,7 +67,7 @@ pub(super) fn change(
         }
         Phase::Close { drain: false } if !closed => vec![Step::CloseNode { drain: false }],
         Phase::Delete if !made(attempts, &Step::DeleteNode) => vec![Step::DeleteNode],
-        Phase::Restore => restore(facts, attempts, situation, note)?,
+        Phase::Restore => restore(situation, attempts, note)?,
         Phase::Orphaned if !reopened => vec![reopen(situation, None, true)],
         Phase::Abort { reopen: true, ours } if !reopened => vec![reopen(situation, Some(note), ours)],
         Phase::Forget | Phase::Abort { reopen: false, .. } => {
@@ -103,14 +95,14 @@ fn weight(situation: &Situation<'_>, note: &NodeNote) -> Option<Step> {
     })
 }
 
-fn restore(facts: &Facts, attempts: &Tried, situation: &Situation<'_>, note: &NodeNote) -> Planning<Vec<Step>> {
+fn restore(situation: &Situation<'_>, attempts: &Tried, note: &NodeNote) -> Planning<Vec<Step>> {
     let tried = attempts.made(|step| matches!(step, Step::RestoreNode { .. }));
     let (NodeLookup::Present(record), Some(change), false) = (situation.lookup, note.reregistration(), tried) else {
         return Ok(Vec::new());
     };
     let mut features = record.features.clone();
     features.extend(change.features.iter().filter(|feature| !record.features.contains(feature)).cloned());
-    let boot = facts.boot()?.note.clone();
+    let boot = situation.facts.boot()?.note.clone();
     Ok(vec![Step::RestoreNode { change: Box::new(change.clone()), features, boot }])
 }
 
@@ -125,15 +117,11 @@ fn reopen(situation: &Situation<'_>, note: Option<&NodeNote>, resume: bool) -> S
 }
 
 /// What follows once the controllers know the node.
-pub(super) fn settle(
-    facts: &Facts,
-    attempts: &Tried,
-    situation: &Situation<'_>,
-    _: &ControllerData,
-) -> Planning<Vec<Step>> {
+pub(super) fn settle(situation: &Situation<'_>, attempts: &Tried, _: &ControllerData) -> Planning<Vec<Step>> {
+    let facts = situation.facts;
     let mut steps = Vec::new();
     if let Some(note) = situation.note {
-        let settled = settled_note(facts, situation, note)?;
+        let settled = settled_note(situation, note)?;
         if settled != *note {
             steps.push(write_note(settled, NoteReason::Settle));
         }
@@ -151,7 +139,7 @@ pub(super) fn settle(
 }
 
 /// Returns the note as it should be: what the machine has, that the node is a member, and which request works.
-fn settled_note(facts: &Facts, situation: &Situation<'_>, note: &NodeNote) -> Planning<NodeNote> {
+fn settled_note(situation: &Situation<'_>, note: &NodeNote) -> Planning<NodeNote> {
     let mut settled = note.clone();
     if situation.daemon.running != Running::Up {
         return Ok(settled);
@@ -167,7 +155,7 @@ fn settled_note(facts: &Facts, situation: &Situation<'_>, note: &NodeNote) -> Pl
         // What Slurm took in place is not known to work before slurmd has been started with it.
         let running = situation.daemon.with.as_ref().map(|with| description::open(&with.conf));
         let works = !record.has("INVALID_REG") && running.is_some() && running == situation.desired;
-        if note.requested != note.last_working && works && situation.phase(facts)? == Phase::Settled {
+        if note.requested != note.last_working && works && situation.phase()? == Phase::Settled {
             settled.last_working = note.requested.clone();
         }
     }

@@ -16,6 +16,7 @@ use slurm_unit::service::Running;
 
 /// How the node is.
 pub struct Situation<'a> {
+    pub facts: &'a Facts,
     pub identity: &'a Identity,
     /// None: it cannot be read, so that nothing may be done about the description.
     pub note: Option<&'a NodeNote>,
@@ -43,7 +44,7 @@ impl<'a> Situation<'a> {
         let own = facts.start_file()?.options.as_ref().filter(|options| options.name == identity.node);
         let conf_on_disk = own.map(|options| &options.conf);
         let mut situation =
-            Self { identity, note, daemon, conf_on_disk, lookup, hardware, detected_now, desired: None };
+            Self { facts, identity, note, daemon, conf_on_disk, lookup, hardware, detected_now, desired: None };
         situation.desired = note.and_then(|note| situation.described(&note.requested));
         Ok(situation)
     }
@@ -61,7 +62,7 @@ impl<'a> Situation<'a> {
     }
 
     /// Says what is to be done next about the description.
-    pub fn phase(&self, facts: &Facts) -> Planning<Phase> {
+    pub fn phase(&self) -> Planning<Phase> {
         let (Some(desired), Some(on_disk), Some(note)) = (&self.desired, self.conf_on_disk, self.note) else {
             return Ok(Phase::Settled);
         };
@@ -74,33 +75,33 @@ impl<'a> Situation<'a> {
             change: note.reregistration(),
             set_weight: note.set_weight,
         };
-        progress.phase(|| facts.occupancy())
+        progress.phase(|| self.facts.occupancy())
     }
 
     /// Returns the description for the next start of slurmd. None until it is known. A node that is registered keeps its
     /// description: Slurm ignores another one until the record is deleted.
-    pub fn start_conf(&self, facts: &Facts) -> Planning<Option<Node>> {
-        let Some(on_disk) = self.conf_on_disk else { return self.first_conf(facts) };
+    pub fn start_conf(&self) -> Planning<Option<Node>> {
+        let Some(on_disk) = self.conf_on_disk else { return self.first_conf() };
         let change = self.note.and_then(NodeNote::reregistration);
         let (Some(desired), Some(change)) = (&self.desired, change) else {
-            return self.unchanged(facts, on_disk).map(Some);
+            return self.unchanged(on_disk).map(Some);
         };
-        Ok(Some(match self.phase(facts)? {
+        Ok(Some(match self.phase()? {
             Phase::Describe | Phase::Delete | Phase::Register => change.first_conf(desired),
             Phase::Restore | Phase::Forget => desired.clone(),
             Phase::Abort { .. } => Node::from_config(&change.from).unwrap_or_else(|_| on_disk.clone()),
-            _ if self.is_illegible(facts)? => change.first_conf(desired),
+            _ if self.is_illegible()? => change.first_conf(desired),
             _ => on_disk.clone(),
         }))
     }
 
     /// The first start of a new node. What its state has to be must be known, or jobs could slip in.
-    fn first_conf(&self, facts: &Facts) -> Planning<Option<Node>> {
+    fn first_conf(&self) -> Planning<Option<Node>> {
         let Some(desired) = &self.desired else { return Ok(None) };
         if let Some(change) = self.note.and_then(NodeNote::reregistration) {
             return Ok(Some(change.first_conf(desired)));
         }
-        Ok(match &facts.options()?.first_state {
+        Ok(match &self.facts.options()?.first_state {
             Ok(FirstState::Idle) => Some(desired.clone()),
             Ok(FirstState::Down { reason }) => Some(description::closed(desired, "DOWN", reason)),
             Err(_) => None,
@@ -108,7 +109,7 @@ impl<'a> Situation<'a> {
     }
 
     /// Without a change under way: what is on the disk, unless nobody is there to be confused by another description.
-    fn unchanged(&self, facts: &Facts, on_disk: &Node) -> Planning<Node> {
+    fn unchanged(&self, on_disk: &Node) -> Planning<Node> {
         let running = self.daemon.running == Running::Up;
         Ok(match (self.lookup, &self.desired) {
             // The state of a first registration has done its work.
@@ -123,18 +124,18 @@ impl<'a> Situation<'a> {
                 }
                 conf
             }
-            (_, Some(desired)) if self.is_illegible(facts)? => desired.clone(),
+            (_, Some(desired)) if self.is_illegible()? => desired.clone(),
             _ => on_disk.clone(),
         })
     }
 
     /// Says whether slurmd does not start because of its own description: it says so itself, or may mean it and never ran with
     /// this one. Somebody was at the file, or the operator asked for what has been taken back since.
-    fn is_illegible(&self, facts: &Facts) -> Planning<bool> {
+    fn is_illegible(&self) -> Planning<bool> {
         if self.daemon.running != Running::Failing {
             return Ok(false);
         }
-        let Some(complaint) = facts.complaint()? else { return Ok(false) };
+        let Some(complaint) = self.facts.complaint()? else { return Ok(false) };
         let works = self.note.is_some_and(|note| self.is_on_disk(&note.last_working));
         Ok(journal::blames_description(complaint) || (journal::may_blame_description(complaint) && !works))
     }
