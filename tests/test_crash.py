@@ -146,7 +146,7 @@ def end_state(cluster):
             "service": cluster.root(
                 unit, "systemctl", "show", "--property=ActiveState,UnitFileState,NeedDaemonReload", service
             ),
-            "timers": bool(re.search("look-again|-retry", cluster.on(unit, "systemctl", "list-timers", "--all", "--no-legend"))),
+            "timers": "-retry" in cluster.on(unit, "systemctl", "list-timers", "--all", "--no-legend"),
             "status": cluster.message(unit),
             "ports": cluster.unit(unit).open_ports,
         }

@@ -67,7 +67,8 @@ def test_slurmd_comes_back_by_itself_from_a_damaged_key(cluster, job, damage):
 
 def test_a_key_that_was_written_anew_is_loaded_once(cluster, job):
     """A slurmd that goes on with the key of before is lost when the controllers drop that key."""
-    key, pid = "/etc/slurm/slurm.jwks", lambda: cluster.root("compute/0", "systemctl", "show", "--property=MainPID", "slurmd")
+    key = "/etc/slurm/slurm.jwks"
+    pid = lambda: cluster.root("compute/0", "systemctl", "show", "--property=MainPID", "slurmd")  # noqa: E731
     before = pid()
     cluster.shell("compute/0", f"chmod 644 {key}")
     cluster.fire("compute/0")

@@ -90,7 +90,7 @@ def test_a_timer_is_set_although_the_call_of_the_last_one_still_waits_for_jujus_
     detected = cluster.node("compute-0")["real_memory"]
     asked(cluster, f"RealMemory={detected - 300}")
     call, timer = "compute-0-retry.service", "compute-0-retry.timer"
-    # Whoever runs this holds the lock, so the call waits for as long as this lasts. The hook then finds that it needs a timer.
+    # This command holds the lock, so the call waits for as long as it lasts. The hook then finds that it needs a timer.
     script = f"""systemctl start --no-block {call}; sleep 1; systemctl stop {timer}
         echo call: $(systemctl is-active {call}), timer: $(systemctl is-active {timer})
         JUJU_DISPATCH_PATH=hooks/update-status ./dispatch || exit

@@ -1,7 +1,8 @@
 """Runs in an environment that has slurmutils, and nothing of ours.
 
 `samples` prints partitions with a value for every key of its schema: as a dictionary, as its JSON and as its line of
-slurm.conf. `judge` reads partitions as JSON, one per line, and prints for each what slurmutils says against it, or null.
+slurm.conf. `judge` reads partitions as JSON, one per line, and prints for each what slurmutils says against it, or
+null.
 """
 import json
 import sys
