@@ -151,6 +151,7 @@ impl Controller<'_> {
             self.conditions.push(Condition::NotLeader);
         }
         if ready && !held_back {
+            self.look_ahead(&situation, leader)?;
             let steps = self.serve(&situation, leader)?;
             if !steps.is_empty() {
                 return Ok(Plan::steps(steps));
@@ -161,6 +162,22 @@ impl Controller<'_> {
             return Ok(Plan::steps(steps));
         }
         Ok(Plan::rest(self.conditions))
+    }
+
+    /// Where the files are as they should be, all that is left are looks: they are asked for together.
+    fn look_ahead(&self, situation: &Situation<'_>, leader: bool) -> Result<(), Ask> {
+        let live = situation.live();
+        let at_rest = live == situation.accepted() && situation.desired() == live.files;
+        let answers = situation.configuration.missing_include().is_none();
+        if !at_rest || !answers || !self.attempts.is_empty() {
+            return Ok(());
+        }
+        let mut questions = vec![Question::PartitionSettings];
+        if self.facts.store()?.local {
+            questions.extend([Question::StateProblem, Question::PartitionsSaved]);
+        }
+        questions.extend(share::of_upkeep(leader));
+        self.facts.need(&questions)
     }
 
     /// The daemon and its configuration. What other units may share is the leader's to change, and is changed here alone:

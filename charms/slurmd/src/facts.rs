@@ -6,6 +6,7 @@ mod juju;
 mod machine;
 
 use crate::Slurmd;
+use crate::names;
 use crate::node::lifecycle::{BootNote, NodeNote};
 use crate::options::Options;
 use charm::runtime::Charm;
@@ -122,6 +123,9 @@ pub struct Identity {
     pub trigger: Trigger,
     /// The event alone says that this unit leaves.
     pub departs: bool,
+    /// slurmd has fetched its configuration. systemd takes it away when slurmd stops, so that slurmd runs and clients of
+    /// Slurm work: they may be asked at once.
+    pub configured: bool,
 }
 
 impl Identity {
@@ -133,6 +137,7 @@ impl Identity {
             node: node_name(&ctx.unit),
             trigger: view.trigger(),
             departs: last || ctx.event.departing_unit() == Some(&ctx.unit),
+            configured: slurm_ops::files::exists(&view.host, names::FETCHED_CONF),
         }
     }
 }

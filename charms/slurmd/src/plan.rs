@@ -31,8 +31,7 @@ type Tried = Attempts<Step, Outcome>;
 type Decision = Plan<Step, Condition>;
 
 /// What every plan needs.
-const ALWAYS: [Question; 9] = [
-    Question::Identity,
+const ALWAYS: [Question; 8] = [
     Question::Options,
     Question::Controller,
     Question::Installation,
@@ -43,12 +42,16 @@ const ALWAYS: [Question; 9] = [
     Question::KeyFile,
 ];
 
+/// What takes longest, and is asked at once where slurmd can answer.
+const OF_A_RUNNING_NODE: [Question; 3] = [Question::Node, Question::PartitionState, Question::PortOpen];
+
 /// Decides what to do next.
 pub fn plan(facts: &Facts, attempts: &Tried) -> Planned<Slurmd> {
-    facts.need(&ALWAYS)?;
     if facts.identity()?.departs {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
+    let configured = facts.identity()?.configured;
+    facts.need(&[&ALWAYS[..], if configured { &OF_A_RUNNING_NODE } else { &[] }].concat())?;
     let decision = decide(facts, attempts)?;
     let well = decision.conditions.iter().all(|condition| matches!(condition.status(), Status::Active(_)));
     // A node on its way out is left as it is: draining and deleting it is not this plan's matter. And Juju 4 drops a leaving

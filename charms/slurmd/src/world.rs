@@ -116,7 +116,13 @@ impl World {
     pub(crate) fn fresh() -> Self {
         let unit: charm::UnitName = "compute/0".parse().unwrap();
         Self {
-            identity: Identity { node: crate::facts::node_name(&unit), unit, trigger: Trigger::Juju, departs: false },
+            identity: Identity {
+                node: crate::facts::node_name(&unit),
+                unit,
+                trigger: Trigger::Juju,
+                departs: false,
+                configured: false,
+            },
             options: Options::read("compute", &Given::default()),
             controller: None,
             leaving: false,

@@ -39,9 +39,7 @@ pub(super) fn share(
     }
     let mut steps = Vec::new();
     if upkeep {
-        let own = [Question::Unit, Question::PortOpen, Question::Peer, Question::RejectedHost];
-        let secrets = [Question::AuthInfo, Question::AuthContent, Question::JwtContent];
-        facts.need(if leader { [&own[..], &secrets[..]].concat() } else { own.to_vec() }.as_slice())?;
+        facts.need(&of_upkeep(leader).collect::<Vec<_>>())?;
         // A drop-in that systemd has not read does not count.
         if facts.unit()?.needs_daemon_reload && !attempts.made(|step| *step == RELOAD) {
             steps.push(RELOAD);
@@ -65,6 +63,13 @@ pub(super) fn share(
         }
     }
     Ok(steps)
+}
+
+/// What is looked at although nothing suggests that it has changed.
+pub(super) fn of_upkeep(leader: bool) -> impl Iterator<Item = Question> {
+    let own = [Question::Unit, Question::PortOpen, Question::Peer, Question::RejectedHost];
+    let secrets = [Question::AuthInfo, Question::AuthContent, Question::JwtContent];
+    own.into_iter().chain(secrets.into_iter().filter(move |_| leader))
 }
 
 const RELOAD: Step = Step::Service(ServiceStep::ReloadUnits);

@@ -13,6 +13,11 @@ impl<Question: Ord> Ask<Question> {
         Self(BTreeSet::from([question]))
     }
 
+    /// Says whether there is more than one question.
+    pub fn has_several(&self) -> bool {
+        self.0.len() > 1
+    }
+
     /// Returns the questions.
     pub fn into_questions(self) -> BTreeSet<Question> {
         self.0

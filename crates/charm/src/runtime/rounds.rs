@@ -76,10 +76,10 @@ impl<C: Charm> Dispatch<'_, C> {
         let mut attempts = Attempts::default();
         let mut taken = Vec::new();
         let mut shown = Shown::NotAsked;
-        for round in 0..MAX_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             match C::plan(&facts, &attempts) {
-                // The status that Juju shows is asked beside the first looks: it is compared at the end.
-                Err(ask) if round == 0 => {
+                // The status that Juju shows is asked beside other looks: it is compared at the end.
+                Err(ask) if matches!(shown, Shown::NotAsked) && ask.has_several() => {
                     let status = || self.tools.status_get();
                     let status = self.answer(&mut facts, ask, status)?;
                     shown = Shown::Is(status.map_err(|source| RoundsError::Report { source })?);
