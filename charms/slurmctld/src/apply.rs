@@ -1,4 +1,5 @@
-//! Makes one change, without deciding anything, and says what it found out. What a change means for the facts is here as well.
+//! Makes one change, without deciding anything, and says what it found out. What a change means for the facts is here
+//! as well.
 
 use crate::config::files::{Config, Files};
 use crate::facts::{Asked, Fact, Facts, Question};

@@ -152,7 +152,8 @@ impl charm::runtime::Condition for Condition {
             | Self::SeveralDefaults(_)
             | Self::NotLeader => false,
             Self::Install(condition) => condition.needs_retry(),
-            // The right state of another cluster does not come by itself, but a file system comes and goes without Juju.
+            // The right state of another cluster does not come by itself, but a file system comes and goes without
+            // Juju.
             Self::State { .. }
             | Self::NoteUnreadable(_)
             | Self::PartitionAtRisk(_)

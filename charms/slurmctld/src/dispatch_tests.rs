@@ -1,4 +1,5 @@
-//! Whole dispatches of a controller, on a made-up model and a made-up machine: wiring, order of writes, and what a failure leaves.
+//! Whole dispatches of a controller, on a made-up model and a made-up machine: wiring, order of writes, and what a
+//! failure leaves.
 
 mod actions;
 mod archives;
@@ -153,7 +154,8 @@ fn a_changed_partition_costs_few_processes() {
     let done = cluster.hook(&Hook::app_changed(&relation, &compute));
     assert!(cluster.conf().contains("MaxTime=60"));
     let expected = [
-        // Does it answer, and what did administrators set? The second one is asked through the candidate, which is read first.
+        // Does it answer, and what did administrators set? The second one is asked through the candidate, which is
+        // read first.
         "scontrol --oneliner show partition",
         "scontrol --oneliner show node",
         "scontrol reconfigure",

@@ -75,7 +75,8 @@ impl Identity {
         Ok(Self { given, name, newborn, note })
     }
 
-    /// Says what keeps slurmctld from its state. None: it is there, or the cluster is still to be made and there is place for it.
+    /// Says what keeps slurmctld from its state. None: it is there, or the cluster is still to be made and there is
+    /// place for it.
     pub fn state_problem(&self, store: &Store, network_state: bool) -> Option<StateProblem> {
         let born = self.given.is_some() && !self.newborn;
         match &store.mount {
@@ -95,8 +96,8 @@ impl Identity {
         }
     }
 
-    /// Says whether the state of the cluster is on the disk of this machine. Then the option for a file system comes too
-    /// late: nothing moves the state.
+    /// Says whether the state of the cluster is on the disk of this machine. Then the option for a file system comes
+    /// too late: nothing moves the state.
     pub fn is_local(&self, store: &Store) -> bool {
         self.is_marked(store) && store.mount == StoreMount::Nothing
     }

@@ -8,7 +8,8 @@ use slurm_ops::keys::{self, AuthKey, JwtKey, KeySet};
 use slurm_ops::{Host, HostWriter};
 use slurm_unit::Error;
 
-/// The keys on this machine, in the form of the secrets that hold them. None: the file is not there, or not fit to be a key.
+/// The keys on this machine, in the form of the secrets that hold them. None: the file is not there, or not fit to be
+/// a key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Keys {
     pub auth: Option<SecretContent>,

@@ -13,8 +13,6 @@ mod keys;
 mod names;
 mod options;
 mod plan;
-#[cfg(test)]
-mod reference_tests;
 mod step;
 
 use charm::runtime::{AttemptsOf, Charm, Dispatch, Planned};

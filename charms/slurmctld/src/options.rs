@@ -1,4 +1,5 @@
-//! What the operator chose, as far as it can be used. An option that cannot be used leaves the last good value in effect.
+//! What the operator chose, as far as it can be used. An option that cannot be used leaves the last good value in
+//! effect.
 
 use crate::config::managed_keys;
 use crate::names;
@@ -8,7 +9,8 @@ use slurm_ops::source::Source;
 use slurm_unit::OptionProblem;
 use std::collections::BTreeSet;
 
-/// Keys of slurm.conf that the charm sets itself, beside those that begin a record, name a file or list the controllers.
+/// Keys of slurm.conf that the charm sets itself, beside those that begin a record, name a file or list the
+/// controllers.
 pub const OWNED_KEYS: [&str; 19] = [
     "ClusterName",
     "SlurmUser",
@@ -142,7 +144,8 @@ impl Options {
         Some(self.parameters.as_ref().ok()?.iter().map(pair).collect())
     }
 
-    /// Says which file is missing without which the parameters are of no use, given those beside slurm.conf. It may come later.
+    /// Says which file is missing without which the parameters are of no use, given those beside slurm.conf. It may
+    /// come later.
     pub fn missing_file(&self, conf_dir_files: &BTreeSet<String>) -> Option<OptionProblem> {
         let mut conf = SlurmConf::new();
         for (key, value) in self.pairs()? {

@@ -1,7 +1,7 @@
 //! What a controller unit does next. Pure: it asks for facts, and decides.
 //!
-//! Order is the design: packages, files, daemon, configuration, and only then what other applications see. Each stage that the
-//! next one builds on ends its round, so that the next decision rests on what has really come of it.
+//! Order is the design: packages, files, daemon, configuration, and only then what other applications see. Each stage
+//! that the next one builds on ends its round, so that the next decision rests on what has really come of it.
 
 mod foundation;
 mod share;
@@ -37,8 +37,8 @@ pub fn plan(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
     let plan = decide(facts, attempts)?;
-    // Asked only where it matters, because it costs a process: a leaving unit begins nothing, waits for nothing, and is never
-    // blocked.
+    // Asked only where it matters, because it costs a process: a leaving unit begins nothing, waits for nothing, and
+    // is never blocked.
     let begins = plan.steps.iter().any(Step::is_for_a_unit_that_stays);
     let ill = || plan.conditions.iter().any(|condition| !matches!(condition.status(), Status::Active(_)));
     if (begins || (plan.steps.is_empty() && ill())) && *facts.leaving()? {
@@ -70,8 +70,8 @@ fn decide(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
     }
     let problems = facts.options()?.problems();
     conditions.extend(problems.into_iter().filter(|problem| is_told(problem, role)).cloned().map(Condition::Option));
-    // Every unit has Slurm, also one that may not be a controller: the version of the application is what each of its units
-    // says, and a unit that says nothing blanks it.
+    // Every unit has Slurm, also one that may not be a controller: the version of the application is what each of its
+    // units says, and a unit that says nothing blanks it.
     let (steps, install) = foundation::install(facts, attempts)?;
     conditions.extend(install.into_iter().map(Condition::Install));
     if !steps.is_empty() {
@@ -180,8 +180,8 @@ impl Controller<'_> {
         self.facts.need(&questions)
     }
 
-    /// The daemon and its configuration. What other units may share is the leader's to change, and is changed here alone:
-    /// files, notes, partitions, and through them the running configuration.
+    /// The daemon and its configuration. What other units may share is the leader's to change, and is changed here
+    /// alone: files, notes, partitions, and through them the running configuration.
     fn serve(&mut self, situation: &Situation<'_>, leader: bool) -> Result<Vec<Step>, Ask> {
         let facts = self.facts;
         let state_problem = if facts.store()?.local { facts.state_problem()?.as_ref() } else { None };
@@ -223,8 +223,8 @@ impl Controller<'_> {
         }
     }
 
-    /// Says whether a start is worth a try. Not from the call that a failure made: another failure would call again, without
-    /// end. Files that were put back make a difference.
+    /// Says whether a start is worth a try. Not from the call that a failure made: another failure would call again,
+    /// without end. Files that were put back make a difference.
     fn may_start(&self) -> Result<bool, Ask> {
         let restored = |step: &Step| matches!(step, Step::RestoreFiles(_));
         let started = self.attempts.made_since(|step| *step == Step::StartDaemon, restored);
@@ -338,8 +338,8 @@ fn cluster_name_problem(facts: &Facts, identity: &Identity) -> Result<Option<Opt
     })
 }
 
-/// Says whether things are looked at that nothing suggests to have changed. Not after a change of the configuration, which is
-/// frequent; but always while the retry timer calls, or when slurmctld has just come up.
+/// Says whether things are looked at that nothing suggests to have changed. Not after a change of the configuration,
+/// which is frequent; but always while the retry timer calls, or when slurmctld has just come up.
 fn is_upkeep_due(facts: &Facts, attempts: &Attempts) -> Result<bool, Ask> {
     let reconfigured = attempts.made(|step| matches!(step, Step::Reconfigure(_)));
     let started = attempts.made(|step| matches!(step, Step::StartDaemon));
@@ -354,6 +354,8 @@ fn install_problem(attempts: &Attempts, like: impl Fn(&InstallStep) -> bool) -> 
     }
 }
 
+#[cfg(test)]
+mod install_tests;
 #[cfg(test)]
 pub mod situations;
 #[cfg(test)]

@@ -29,7 +29,8 @@ pub enum Step {
     MakeWorldReadable,
     MakeKey(Key),
     RestoreKey(Key, SecretContent),
-    /// Has Slurm's parser read files, without effect. With `nodes`, slurmctld is asked for the settings of nodes as well.
+    /// Has Slurm's parser read files, without effect. With `nodes`, slurmctld is asked for the settings of nodes as
+    /// well.
     CheckCandidate {
         files: Files,
         nodes: bool,

@@ -33,8 +33,8 @@ fn machine() -> FakeJuju {
     juju
 }
 
-/// The second unit of an application: it installs Slurm and does nothing more. With a source that cannot be used it does nothing
-/// at all, so its whole life can be shown here.
+/// The second unit of an application: it installs Slurm and does nothing more. With a source that cannot be used it
+/// does nothing at all, so its whole life can be shown here.
 fn second_unit() -> FakeJuju {
     let mut juju = machine();
     juju.answers("is-leader", "*", "false").answers("goal-state", "*", SECOND);

@@ -1,5 +1,5 @@
-//! Every reason why a compute unit is not as it should be, and its words. What an operator reads is decided here and nowhere
-//! else.
+//! Every reason why a compute unit is not as it should be, and its words. What an operator reads is decided here and
+//! nowhere else.
 
 use crate::facts::Facts;
 use crate::names;
@@ -59,7 +59,8 @@ pub enum Condition {
         result: String,
         complaint: Option<String>,
     },
-    /// No controller answers. `daemon`: it is slurmd that waits for one. `right_key`: the key is the one that they share.
+    /// No controller answers. `daemon`: it is slurmd that waits for one. `right_key`: the key is the one that they
+    /// share.
     Silent {
         controllers: String,
         daemon: bool,

@@ -1,4 +1,5 @@
-//! Whole dispatches of a compute unit, on a made-up model and a made-up machine: wiring, order of writes, what a failure leaves.
+//! Whole dispatches of a compute unit, on a made-up model and a made-up machine: wiring, order of writes, what a
+//! failure leaves.
 
 mod actions;
 mod archives;
@@ -224,7 +225,8 @@ fn deploy_integrate_settle_and_then_rest() {
         let calls = node.machine.take_calls();
         only_looked(&calls);
         assert_eq!(calls.len(), 3, "no more processes than the reads need: {calls:?}");
-        // Which relation with whom, their bag and ours, the options, the key, the port, the status, one line of the log.
+        // Which relation with whom, their bag and ours, the options, the key, the port, the status, one line of the
+        // log.
         assert!(done.calls.len() <= 9, "{:#?}", done.calls);
     }
     assert_eq!(node.files(), files);
@@ -347,8 +349,8 @@ fn a_new_node_comes_up_down_if_the_operator_wants_to_look_first() {
     assert_eq!(node.shown(), "active: idle, partition compute");
 }
 
-/// Tells the whole story, with whatever `harm` does to it at its start, and returns what is there in the end. A hook that fails is run
-/// again, as Juju does.
+/// Tells the whole story, with whatever `harm` does to it at its start, and returns what is there in the end. A hook
+/// that fails is run again, as Juju does.
 fn story(harm: impl Fn(&Node)) -> (Node, Option<String>, Databag) {
     let node = Node::new();
     let persist = |hook: &Hook| {
@@ -370,7 +372,8 @@ fn story(harm: impl Fn(&Node)) -> (Node, Option<String>, Databag) {
     (node, options, bag)
 }
 
-/// Tells the story again and again with one failure in it, each time a little later, until none comes any more. All end the same.
+/// Tells the story again and again with one failure in it, each time a little later, until none comes any more. All
+/// end the same.
 fn always_ends_the_same(harm: impl Fn(&Node, usize), spared: impl Fn(&Node) -> bool) {
     let (calm, options, bag) = story(|_| {});
     for at in 0.. {

@@ -123,8 +123,8 @@ pub struct Identity {
     pub trigger: Trigger,
     /// The event alone says that this unit leaves.
     pub departs: bool,
-    /// slurmd has fetched its configuration. systemd takes it away when slurmd stops, so that slurmd runs and clients of
-    /// Slurm work: they may be asked at once.
+    /// slurmd has fetched its configuration. systemd takes it away when slurmd stops, so that slurmd runs and clients
+    /// of Slurm work: they may be asked at once.
     pub configured: bool,
 }
 

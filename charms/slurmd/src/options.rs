@@ -1,4 +1,5 @@
-//! The operator's options as values, each good or bad by itself. Pure: what the installed Slurm thinks of them is asked elsewhere.
+//! The operator's options as values, each good or bad by itself. Pure: what the installed Slurm thinks of them is
+//! asked elsewhere.
 
 use crate::names;
 use slurm_conf::{Node, Partition};

@@ -54,8 +54,8 @@ pub fn plan(facts: &Facts, attempts: &Tried) -> Planned<Slurmd> {
     facts.need(&[&ALWAYS[..], if configured { &OF_A_RUNNING_NODE } else { &[] }].concat())?;
     let decision = decide(facts, attempts)?;
     let well = decision.conditions.iter().all(|condition| matches!(condition.status(), Status::Active(_)));
-    // A node on its way out is left as it is: draining and deleting it is not this plan's matter. And Juju 4 drops a leaving
-    // unit that is blocked.
+    // A node on its way out is left as it is: draining and deleting it is not this plan's matter. And Juju 4 drops a
+    // leaving unit that is blocked.
     if (!decision.steps.is_empty() || !well) && *facts.leaving()? {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
@@ -221,7 +221,8 @@ fn silence(lookup: &NodeLookup) -> Option<Cause> {
     }
 }
 
-/// Returns the version of this slurmd and that of the controllers if the first is of a later release: Slurm does not work so.
+/// Returns the version of this slurmd and that of the controllers if the first is of a later release: Slurm does not
+/// work so.
 fn too_new(facts: &Facts, data: &ControllerData) -> Planning<Option<(SlurmVersion, SlurmVersion)>> {
     let controllers = data.slurm_version.as_deref().and_then(|text| text.parse::<SlurmVersion>().ok());
     let own = facts.installation()?.version;

@@ -63,7 +63,8 @@ pub enum NoteReason {
     TakeBack,
     BeginChange,
     EndChange,
-    /// A weight is about to be set ahead of a new registration. A weight that is not noted would pass for an administrator's.
+    /// A weight is about to be set ahead of a new registration. A weight that is not noted would pass for an
+    /// administrator's.
     SetWeight,
     ForgetWeight,
     /// What the machine has, that the node is a member, and which request works.

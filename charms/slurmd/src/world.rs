@@ -1,7 +1,7 @@
 //! The world of a compute unit in memory, for tests of plans: situations as adjectives, and what a step does to them.
 //!
-//! A dispatch asks this world exactly what the plan asks, and goes by `learn` in between, as the runtime does. So a fact that
-//! is kept though a step has changed it shows here.
+//! A dispatch asks this world exactly what the plan asks, and goes by `learn` in between, as the runtime does. So a
+//! fact that is kept though a step has changed it shows here.
 
 mod effects;
 

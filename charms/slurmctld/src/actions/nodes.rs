@@ -127,8 +127,8 @@ pub(super) fn select(act: &Act<'_>, wanted: Option<&HostList>) -> Result<Vec<Nod
     Ok(records)
 }
 
-/// Refuses a list that has a node which Slurm does not know, before anything is done: Slurm would change the others and then
-/// fail. `attempt` begins the answer.
+/// Refuses a list that has a node which Slurm does not know, before anything is done: Slurm would change the others
+/// and then fail. `attempt` begins the answer.
 fn all_known(act: &Act<'_>, wanted: &HostList, attempt: &str) -> Result<(), ActionFailure> {
     match select(act, Some(wanted)) {
         Err(ActionFailure::Refused(why)) => Err(ActionFailure::Refused(format!("{attempt}{why}"))),

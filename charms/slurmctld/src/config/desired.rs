@@ -20,7 +20,8 @@ impl Situation<'_> {
         self.compose(Some(source))
     }
 
-    /// Returns what to fall back on: the accepted files, or those of a new cluster without anything that came from outside.
+    /// Returns what to fall back on: the accepted files, or those of a new cluster without anything that came from
+    /// outside.
     pub fn baseline(&self) -> Files {
         if self.accepted().exists() {
             return self.accepted().files.clone();
@@ -49,8 +50,8 @@ impl Situation<'_> {
         missing(self.live()).filter(|_| missing(self.accepted()).is_none())
     }
 
-    /// Says whether the slurm.conf in place was cut short, by a full disk or a killed editor. A file that cannot be parsed is
-    /// for Slurm to judge.
+    /// Says whether the slurm.conf in place was cut short, by a full disk or a killed editor. A file that cannot be
+    /// parsed is for Slurm to judge.
     pub fn is_damaged(&self) -> bool {
         let (Some(live), Some(accepted)) = (&self.live().files.slurm, &self.accepted().files.slurm) else {
             return false;

@@ -144,7 +144,8 @@ impl Configuration {
         Ok(true)
     }
 
-    /// Names the file that the slurm.conf in place includes and that is not there. Every command of Slurm would wait for it.
+    /// Names the file that the slurm.conf in place includes and that is not there. Every command of Slurm would wait
+    /// for it.
     pub fn missing_include(&self) -> Option<String> {
         self.live.conf.as_ref()?.missing_include(&self.conf_dir_files)
     }

@@ -20,7 +20,8 @@ pub enum Judgement {
 
 /// Judges new files. slurmctld is asked only for what gets worse, and only if it answers.
 ///
-/// The first files of a cluster are compared with themselves without the operator's parameters: what the charm chose has to do.
+/// The first files of a cluster are compared with themselves without the operator's parameters: what the charm chose
+/// has to do.
 pub fn judge(situation: &Situation<'_>, facts: &Facts, new: &Config, answering: bool) -> Result<Judgement, Ask> {
     // A file that cannot be parsed is the parser's matter: slurmctld keeps what it has.
     if new.conf.is_none() {

@@ -26,7 +26,8 @@ const OWNED: [(&str, &str); 9] = [
     ("SelectType", "select/cons_tres"),
 ];
 
-/// Those of them that are for tokens of users. A Slurm without the plugin would not start with these, and works without.
+/// Those of them that are for tokens of users. A Slurm without the plugin would not start with these, and works
+/// without.
 const TOKENS: [&str; 2] = ["AuthAltTypes", "AuthAltParameters"];
 
 /// One of several parameters in one key; compute nodes fetch their configuration from the controller.
@@ -149,7 +150,8 @@ fn owned(takes_tokens: bool) -> impl Iterator<Item = (&'static str, &'static str
     OWNED.into_iter().filter(move |(key, _)| takes_tokens || !TOKENS.contains(key))
 }
 
-/// Says how processes are tracked. Unless the operator insists, a value that is not one of the charm's own is an administrator's.
+/// Says how processes are tracked. Unless the operator insists, a value that is not one of the charm's own is an
+/// administrator's.
 pub(super) fn track(conf: &mut SlurmConf, tracking: Tracking, insists: bool) {
     let cgroup = tracking == Tracking::Cgroup;
     let (wanted, other) = if cgroup { (WITH_CGROUP, WITH_LINUXPROC) } else { (WITH_LINUXPROC, WITH_CGROUP) };
@@ -195,8 +197,8 @@ fn is_default(record: &Record<'_>) -> bool {
     record.get("Default").is_some_and(|value| value.eq_ignore_ascii_case("yes"))
 }
 
-/// Writes the partitions of applications, and makes one partition of the file the default. All at once: a partition whose
-/// options only change their order is not written again.
+/// Writes the partitions of applications, and makes one partition of the file the default. All at once: a partition
+/// whose options only change their order is not written again.
 ///
 /// A partition whose relation is gone stays: jobs may run or wait in it, and slurmctld fails every job whose partition
 /// disappears. Taking one out needs its jobs to have ended first, and that is not a matter of one hook.
@@ -228,9 +230,9 @@ fn marked(mut partition: Partition, default: Option<&PartitionName>) -> Partitio
     partition
 }
 
-/// Returns the partition that is to be the default: the operator's choice if it is there, else that of the first application
-/// that says so, else a partition of the administrator's own that is it already, else that of the application that was
-/// related first. Without a default partition Slurm refuses every job that names none.
+/// Returns the partition that is to be the default: the operator's choice if it is there, else that of the first
+/// application that says so, else a partition of the administrator's own that is it already, else that of the
+/// application that was related first. Without a default partition Slurm refuses every job that names none.
 ///
 /// While the operator's choice is not there, the default stays where it is.
 fn default_partition(situation: &Situation<'_>, conf: &SlurmConf, wanted: &[Wanted<'_>]) -> Option<PartitionName> {

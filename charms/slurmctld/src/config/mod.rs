@@ -75,3 +75,8 @@ impl<'f> Situation<'f> {
 pub fn owner<'f>(computes: &'f [Compute], name: &PartitionName) -> Option<&'f Compute> {
     computes.iter().find(|compute| compute.partition().is_some_and(|(partition, _)| partition.name() == name))
 }
+
+#[cfg(test)]
+mod by_hand_tests;
+#[cfg(test)]
+mod rejection_tests;

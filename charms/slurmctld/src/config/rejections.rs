@@ -1,5 +1,5 @@
-//! What slurmctld, or Slurm's parser, did not take: a note, so that it is not tried again and again, and so that a dispatch
-//! that is killed while it puts the old files back is continued by the next.
+//! What slurmctld, or Slurm's parser, did not take: a note, so that it is not tried again and again, and so that a
+//! dispatch that is killed while it puts the old files back is continued by the next.
 
 use super::files::Files;
 use super::sources::{ChangeFingerprint, ConfigSource};
@@ -19,7 +19,8 @@ pub struct Rejections {
     pub last: Option<RejectedConfig>,
     /// Changes that were refused for themselves, each with the reason.
     pub changes: BTreeMap<String, (ChangeFingerprint, String)>,
-    /// When a file was put back that somebody had changed by hand, in seconds since 1970, and why. Only the status tells.
+    /// When a file was put back that somebody had changed by hand, in seconds since 1970, and why. Only the status
+    /// tells.
     #[serde(default)]
     pub taken_back: Option<(u64, String)>,
 }
@@ -50,8 +51,8 @@ impl Rejections {
         *self == Self::default()
     }
 
-    /// Returns these and one more: `rejected`, which differ from the accepted files by `changes`. Of one change it is known
-    /// that it is to blame.
+    /// Returns these and one more: `rejected`, which differ from the accepted files by `changes`. Of one change it is
+    /// known that it is to blame.
     #[must_use]
     pub fn with(&self, rejected: RejectedConfig, changes: &[ChangeFingerprint]) -> Self {
         let kept = match changes {

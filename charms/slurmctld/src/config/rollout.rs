@@ -1,7 +1,8 @@
 //! Brings the files and slurmctld to what is desired, one proven stage at a time. Pure.
 //!
-//! All changes are tried together, with one reconfigure. If that is refused they are tried one by one, so that a change that is
-//! wrong costs nothing but itself; a change that was refused for itself is left out until it is another one.
+//! All changes are tried together, with one reconfigure. If that is refused they are tried one by one, so that a
+//! change that is wrong costs nothing but itself; a change that was refused for itself is left out until it is another
+//! one.
 //!
 //! ```text
 //! CheckCandidate ─▶ WriteFiles ─▶ NoteOverrides ─▶ Reconfigure ─▶ RestoreOverrides ─▶ ForgetOverrides ─▶ MarkAccepted
@@ -9,8 +10,8 @@
 //!       └─▶ NoteRejections                             └─▶ ForgetOverrides ─▶ NoteRejections ─▶ RestoreFiles
 //! ```
 //!
-//! A dispatch may be killed between any two of these. Files that are in place and not accepted are proven again by the next
-//! dispatch, with the note of what was set at runtime if there is one.
+//! A dispatch may be killed between any two of these. Files that are in place and not accepted are proven again by the
+//! next dispatch, with the note of what was set at runtime if there is one.
 
 use super::Situation;
 use super::files::{Config, Files};
@@ -33,7 +34,8 @@ const DAMAGED: &str = "it was cut short";
 /// What is said about a file after which slurmctld serves nobody, if slurmctld itself says nothing.
 const SHUT_OUT: &str = "slurmctld refused it";
 
-/// What was set at runtime before a reconfigure: a note, so that a dispatch that dies in between is made up for by the next.
+/// What was set at runtime before a reconfigure: a note, so that a dispatch that dies in between is made up for by the
+/// next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Overrides(pub RuntimeSettings);
@@ -62,7 +64,8 @@ pub struct Rollout<'f> {
 }
 
 impl Rollout<'_> {
-    /// Decides what to do next. No steps: nothing more in this dispatch, and the conditions say why if there is something left.
+    /// Decides what to do next. No steps: nothing more in this dispatch, and the conditions say why if there is
+    /// something left.
     pub fn plan(&mut self) -> Result<Vec<Step>, Ask> {
         let situation = self.situation;
         let (live, accepted) = (situation.live(), situation.accepted());
@@ -77,8 +80,9 @@ impl Rollout<'_> {
         }
         let unproven = live != accepted;
         let answering = self.is_answering();
-        // A file that an administrator wrote is proven by itself before anything is built on it, unless it takes something away
-        // that the charm depends on. slurmctld may only seem silent: no client works beside a file that its parser cannot read.
+        // A file that an administrator wrote is proven by itself before anything is built on it, unless it takes
+        // something away that the charm depends on. slurmctld may only seem silent: no client works beside a file that
+        // its parser cannot read.
         let up = answering || matches!(self.daemon, Daemon::Silent { .. } | Daemon::ShutOut);
         let complete = live.files.cgroup.is_some() && live.files.gres.is_some();
         let sound = situation.is_sound();
@@ -86,7 +90,8 @@ impl Rollout<'_> {
         if up && unproven && complete && (accepted.exists() || answering) && sound && !superseded {
             return self.prove(live);
         }
-        // A daemon that does not run for another reason must not make new files look guilty: first it runs, then it changes.
+        // A daemon that does not run for another reason must not make new files look guilty: first it runs, then it
+        // changes.
         if (answering || !sound || superseded || !live.exists())
             && let Some(steps) = self.next_files(unproven)?
         {
@@ -206,7 +211,8 @@ impl Rollout<'_> {
         }
     }
 
-    /// Puts accepted files back in place of rejected ones. The note comes first: a dispatch that dies here is continued.
+    /// Puts accepted files back in place of rejected ones. The note comes first: a dispatch that dies here is
+    /// continued.
     fn restore(&self, rejected: RejectedConfig) -> Result<Vec<Step>, Ask> {
         let situation = self.situation;
         let changes = situation.changes(&rejected.files);
@@ -221,16 +227,16 @@ impl Rollout<'_> {
         Ok(steps)
     }
 
-    /// Says whether the files in place are ours and no longer desired. If they are what keeps slurmctld from answering, they
-    /// must not have to be proven first.
+    /// Says whether the files in place are ours and no longer desired. If they are what keeps slurmctld from
+    /// answering, they must not have to be proven first.
     fn is_superseded(&self) -> bool {
         let live = self.situation.live();
         let by_hand = || self.situation.changes(&live.files).iter().any(|change| change.source == ConfigSource::File);
         self.situation.accepted().exists() && self.situation.desired() != live.files && !by_hand()
     }
 
-    /// Returns what of the rejections is still about what is desired now, if that is not all. Whoever takes back what was
-    /// refused and asks for it again has seen to the reason, so it is tried again.
+    /// Returns what of the rejections is still about what is desired now, if that is not all. Whoever takes back what
+    /// was refused and asks for it again has seen to the reason, so it is tried again.
     fn outdated(&self) -> Option<Rejections> {
         let situation = self.situation;
         if situation.rejections.is_empty() {
@@ -257,8 +263,8 @@ impl Rollout<'_> {
             return self.restore(rejected.clone()).map(Some);
         }
         let changes = situation.changes(&desired);
-        // What was blamed and is desired all the same is all there is: a new cluster that this Slurm does not take. The status
-        // says so.
+        // What was blamed and is desired all the same is all there is: a new cluster that this Slurm does not take.
+        // The status says so.
         let blame = |change: &ChangeFingerprint| {
             let blaming = || situation.rejections.blaming(change.clone(), rejected.reason.clone());
             situation.rejection(&change.source).is_none().then(|| vec![Step::NoteRejections(blaming())])
@@ -360,4 +366,4 @@ impl Rollout<'_> {
 
 #[cfg(test)]
 #[path = "rollout_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -1,8 +1,10 @@
-//! What a controller does with its configuration: what goes into it, who outweighs whom, and what becomes of what Slurm refuses.
+//! What a controller does with its configuration: what goes into it, who outweighs whom, and what becomes of what
+//! Slurm refuses.
 
 use super::Overrides;
 use crate::condition::Condition;
 use crate::config::files::{Config, Files, Included};
+use crate::config::rejection_tests::objecting;
 use crate::config::rejections::{RejectedConfig, Rejections};
 use crate::daemon::Daemon;
 use crate::plan::situations::{World, wants};
@@ -17,12 +19,12 @@ const NOTHING: [&str; 0] = [];
 /// The steps that put accepted files back.
 const BACK: [&str; 2] = ["note what was refused", "put the accepted /etc/slurm/slurm.conf back"];
 
-fn served(world: &World) -> BTreeSet<String> {
+pub(crate) fn served(world: &World) -> BTreeSet<String> {
     Config::read(world.accepted.clone(), &Included::default()).partitions()
 }
 
 /// What was refused of what is wanted.
-fn reasons(world: &World) -> Vec<String> {
+pub(crate) fn reasons(world: &World) -> Vec<String> {
     let rejected = world.conditions.iter().filter_map(|condition| match condition {
         Condition::Rejected { source, reason, .. } => Some(format!("{source}: {reason}")),
         _ => None,
@@ -267,107 +269,9 @@ fn of_two_that_say_default_the_first_is() {
     assert!(live(&world).partition("a").unwrap().get("Default").is_none());
 }
 
-/// Slurm that objects to a word, either its parser or slurmctld.
-fn objecting(word: &'static str, by_parser: bool) -> impl Fn(&str, bool) -> Option<&'static str> {
-    move |text, parser| (parser == by_parser && text.contains(word)).then_some("no such thing")
-}
-
-#[test]
-fn a_wrong_partition_costs_its_own_application_only() {
-    for by_parser in [true, false] {
-        let world = World::serving().with_compute("a", "").with_compute("bad", "QOS=bogus").with_compute("c", "");
-        let world = world.settled_where(&objecting("bogus", by_parser));
-        assert_eq!(reasons(&world), ["partition bad: no such thing"]);
-        assert_eq!(served(&world), ["a".to_owned(), "c".to_owned()].into());
-        assert!(!world.computes[0].published.is_empty() && world.computes[1].published.is_empty());
-        assert_eq!(world.live, world.accepted);
-        assert!(!world.retry_timer);
-    }
-}
-
-#[test]
-fn a_partition_that_becomes_wrong_goes_on_as_it_was() {
-    let mut world = World::serving().with_compute("a", "MaxTime=60").settled();
-    world.computes[0].data = wants("a", "QOS=bogus");
-    let world = world.settled_where(&objecting("bogus", false));
-    assert_eq!(live(&world).partition("a").unwrap().get("MaxTime"), Some("60"));
-    assert_eq!(reasons(&world), ["partition a: no such thing"]);
-    // And is tried again when it, or what it depends on, is another.
-    let mut again = world.clone();
-    again.options.parameters = "KillWait=60".to_owned();
-    let again = again.settled();
-    assert_eq!(live(&again).partition("a").unwrap().get("QOS"), Some("bogus"));
-    let mut mended = world;
-    mended.computes[0].data = wants("a", "MaxTime=30");
-    assert_eq!(live(&mended.settled()).partition("a").unwrap().get("MaxTime"), Some("30"));
-}
-
-#[test]
-fn wrong_parameters_cost_nothing_but_themselves() {
-    for by_parser in [true, false] {
-        // Already when the cluster is made.
-        let mut world = World::fresh().with_compute("a", "");
-        world.options.parameters = "SchedulerType=sched/bogus".to_owned();
-        let world = world.settled_where(&objecting("bogus", by_parser));
-        assert_eq!(reasons(&world), ["option slurm-conf-parameters: no such thing"]);
-        assert_eq!(served(&world), ["a".to_owned()].into());
-        // And later, with another change beside them and one wrong partition.
-        let mut world = world.with_compute("b", "").with_compute("worse", "QOS=bogus");
-        world.options.parameters = "SchedulerType=sched/bogus2".to_owned();
-        let world = world.settled_where(&objecting("bogus", by_parser));
-        assert_eq!(reasons(&world), ["option slurm-conf-parameters: no such thing", "partition worse: no such thing"],);
-        assert_eq!(served(&world), ["a".to_owned(), "b".to_owned()].into());
-    }
-}
-
-#[test]
-fn parameters_that_slurmctld_does_not_start_with_are_left_out_of_a_new_cluster() {
-    let mut world = World::fresh();
-    world.options.parameters = "SchedulerType=sched/bogus".to_owned();
-    // All in one dispatch: files that were put back are worth another start.
-    world.dispatch(&objecting("bogus", false));
-    assert_eq!(reasons(&world), ["option slurm-conf-parameters: no such thing"]);
-    assert_eq!(live(&world).get("SchedulerType"), None);
-    assert_eq!(world.daemon, Daemon::Answering);
-}
-
-#[test]
-fn several_wrong_partitions_are_all_found() {
-    let mut world = World::serving();
-    for name in ["a", "b", "c", "d", "e"] {
-        world = world.with_compute(name, if matches!(name, "b" | "d") { "QOS=bogus" } else { "" });
-    }
-    let world = world.settled_where(&objecting("bogus", false));
-    assert_eq!(reasons(&world).len(), 2);
-    assert_eq!(served(&world).len(), 3);
-}
-
-#[test]
-fn a_wrong_one_among_many_partitions_is_found_in_one_dispatch() {
-    let mut world = World::serving();
-    for number in 0..20 {
-        world = world.with_compute(&format!("p{number}"), if number == 7 { "QOS=bogus" } else { "" });
-    }
-    world.dispatch(&objecting("bogus", false));
-    assert_eq!(reasons(&world), ["partition p7: no such thing"]);
-    assert_eq!(served(&world).len(), 19);
-    // Files that were accepted before are not kept a second time after a refusal.
-    let kept = world.taken.iter().filter(|step| step.starts_with("keep the accepted")).count();
-    assert!(kept <= 20, "{kept}");
-}
-
-#[test]
-fn another_slurm_gets_another_try() {
-    let world = World::serving().with_compute("a", "QOS=bogus").settled_where(&objecting("bogus", true));
-    assert!(served(&world).is_empty());
-    let mut world = world;
-    world.installation.version = Some("26.05.5".parse().unwrap());
-    assert!(served(&world.settled()).contains("a"));
-}
-
 /// The files that would be tried now.
 #[track_caller]
-fn candidate(world: &World) -> Files {
+pub(crate) fn candidate(world: &World) -> Files {
     match world.first_plan().as_slice() {
         [Step::CheckCandidate { files, .. }] => files.clone(),
         other => panic!("{other:?}"),
@@ -583,143 +487,5 @@ fn a_state_that_cannot_be_saved_holds_changes_back() {
         world.dispatch(&|_, _| None);
         assert_eq!(world.taken, NOTHING);
         assert!(world.retry_timer && world.reported().starts_with("blocked: "), "{}", world.reported());
-    }
-}
-
-#[test]
-fn the_only_partition_is_the_default_until_somebody_chooses() {
-    let default = |world: &World| {
-        let defaults = world.live.slurm.as_ref().unwrap().lines().filter(|line| line.contains("Default=YES"));
-        defaults.map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
-    };
-    let world = World::serving().with_compute("compute", "").settled();
-    assert_eq!(default(&world), ["PartitionName=compute"]);
-    // The first stays it when others come, and nothing is reconfigured for that.
-    let mut world = world.with_compute("gpu", "").settled();
-    assert_eq!(default(&world), ["PartitionName=compute"]);
-    check(world.clone(), &[]);
-    // An application says so.
-    world.computes[1].data = wants("gpu", "Default=YES");
-    let mut world = world.settled();
-    assert_eq!(default(&world), ["PartitionName=gpu"]);
-    // The option outweighs it, and what it outweighs comes back.
-    world.options.default_partition = "compute".to_owned();
-    let mut world = world.settled();
-    assert_eq!(default(&world), ["PartitionName=compute"]);
-    world.options.default_partition = String::new();
-    let mut world = world.settled();
-    assert_eq!(default(&world), ["PartitionName=gpu"]);
-    world.computes[1].data = wants("gpu", "");
-    let mut world = world.settled();
-    assert_eq!(default(&world), ["PartitionName=compute"]);
-    // A partition outlives its relation, and so does its being the default.
-    world.computes.remove(0);
-    assert_eq!(default(&world.settled()), ["PartitionName=compute"]);
-}
-
-#[test]
-fn a_partition_in_another_order_is_the_same() {
-    for default in ["", " Default=YES"] {
-        let mut world =
-            World::serving().with_compute("compute", &format!("PriorityTier=10 MaxTime=60{default}")).settled();
-        world.computes[0].data = wants("compute", &format!("MaxTime=60{default} PriorityTier=10"));
-        check(world, &[]);
-    }
-}
-
-#[test]
-fn an_administrators_own_default_partition_stays() {
-    let mut world = World::serving();
-    world.live.slurm.as_mut().unwrap().push_str("PartitionName=own Nodes=ALL Default=YES\n");
-    let world = world.settled().with_compute("compute", "").settled();
-    let text = world.live.slurm.unwrap();
-    assert!(text.contains("PartitionName=own Nodes=ALL Default=YES\n"), "{text}");
-    assert_eq!(text.matches(" Default=").count(), 1, "{text}");
-}
-
-#[test]
-fn an_application_that_does_not_want_to_be_the_default_is_not() {
-    let world = World::serving().with_compute("compute", "Default=NO").settled();
-    assert!(!world.live.slurm.unwrap().contains("Default=YES"));
-}
-
-#[test]
-fn a_hand_edited_file_is_loaded_and_kept() {
-    let mut world = World::serving();
-    let mut text = world.live.slurm.clone().unwrap();
-    text.push_str("# ours\nSlurmdTimeout=60\n");
-    world.live.slurm = Some(text.clone());
-    world.live.gres = Some("Name=gpu File=/dev/null\n".to_owned());
-    assert_eq!(world.steps(), ["note what was set at runtime", "reconfigure slurmctld"]);
-    let world = world.with_compute("compute", "").settled();
-    assert!(world.accepted.slurm.unwrap().starts_with(&text));
-    assert_eq!(world.accepted.gres.as_deref(), Some("Name=gpu File=/dev/null\n"));
-}
-
-#[test]
-fn a_hand_edited_file_is_proven_before_anything_is_built_on_it() {
-    let mut world = World::serving().with_compute("compute", "");
-    world.live.slurm.as_mut().unwrap().push_str("BogusKey=1\n");
-    assert_eq!(world.steps(), ["note what was set at runtime", "reconfigure slurmctld"]);
-    // Beside a file that the parser cannot read, the daemon looks as if it did not answer.
-    world.daemon = Daemon::Silent { reason: None };
-    world.unparsable = true;
-    assert_eq!(world.steps(), ["reconfigure slurmctld"]);
-    // Nobody can be asked what a reconfigure would take away.
-    world.unparsable = false;
-    assert_eq!(world.steps(), NOTHING);
-    // What Slurm refuses of it goes, and what came from elsewhere goes on.
-    world.daemon = Daemon::Answering;
-    let world = world.settled_where(&objecting("BogusKey", false));
-    assert_eq!(live(&world).get("BogusKey"), None);
-    assert!(live(&world).partition("compute").is_some());
-}
-
-#[test]
-fn a_hand_edited_file_that_leads_to_a_refusal_goes() {
-    let mut world = World::serving();
-    let accepted = world.accepted.slurm.clone();
-    let text = accepted.clone().unwrap().replace("AuthType=auth/slurm", "AuthType=auth/munge") + "BogusKey=1\n";
-    world.live.slurm = Some(text);
-    let repaired = candidate(&world);
-    let repaired = repaired.slurm.as_ref().unwrap();
-    assert!(repaired.contains("AuthType=auth/slurm") && repaired.contains("BogusKey"));
-    assert_eq!(world.settled_where(&objecting("BogusKey", true)).live.slurm, accepted);
-}
-
-#[test]
-fn an_owned_key_that_was_changed_by_hand_is_put_right() {
-    let mut world = World::serving();
-    let text = world.live.slurm.clone().unwrap();
-    let text =
-        text.replace("AuthType=auth/slurm", "AuthType=auth/munge").replace("enable_configless", "idle_on_node_suspend");
-    world.live.slurm = Some(text.replace("MaxNodeCount=65533\n", ""));
-    let world = world.settled();
-    assert_eq!(live(&world).get("AuthType"), Some("auth/slurm"));
-    assert_eq!(live(&world).get("MaxNodeCount"), Some("65533"));
-    assert_eq!(live(&world).get("SlurmctldParameters"), Some("idle_on_node_suspend,enable_configless"));
-}
-
-#[test]
-fn a_file_nobody_can_read_is_replaced_by_the_accepted_one() {
-    let mut world = World::serving();
-    let accepted = world.accepted.clone();
-    world.live.slurm = Some("this is no configuration\n".to_owned());
-    assert_eq!(world.settled().live, accepted);
-}
-
-#[test]
-fn lost_files_come_back_with_the_name_of_the_cluster() {
-    let world = World::serving().with_compute("compute", "").settled();
-    let accepted = world.accepted.clone();
-    for lost in 0..2 {
-        let mut world = world.clone();
-        world.live = Files::default();
-        if lost == 1 {
-            world.accepted = Files::default();
-        }
-        world.suffix = "zzzz".to_owned();
-        world.daemon = Daemon::Stopped;
-        assert_eq!(world.settled().live, accepted, "{lost}");
     }
 }

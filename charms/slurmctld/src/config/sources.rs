@@ -1,5 +1,5 @@
-//! Where changes of the files come from. They are independent of each other, so that one that is refused costs none of the
-//! others.
+//! Where changes of the files come from. They are independent of each other, so that one that is refused costs none of
+//! the others.
 
 use crate::names;
 use serde::{Deserialize, Serialize};

@@ -122,7 +122,8 @@ fn a_name_made_up_by_chance_survives_a_kill_as_well() {
     }
 }
 
-/// Tells the story again and again with one failure in it, each time a little later, until none comes any more. All end the same.
+/// Tells the story again and again with one failure in it, each time a little later, until none comes any more. All
+/// end the same.
 fn always_ends_the_same(stride: usize, harm: impl Fn(&Cluster, usize), spared: impl Fn(&Cluster) -> bool) {
     let (_, calm) = story(true, |_| {});
     for at in (0..).step_by(stride) {

@@ -1,4 +1,5 @@
-//! Configurations that slurmctld would take, and that would cost nodes or jobs: refused by name before anything is tried, whoever wrote them.
+//! Configurations that slurmctld would take, and that would cost nodes or jobs: refused by name before anything is
+//! tried, whoever wrote them.
 
 use super::world::Cluster;
 use crate::names;
@@ -108,7 +109,8 @@ fn a_new_cluster_comes_up_whatever_the_option_says() {
 fn nothing_is_reconfigured_on_a_full_disk() {
     let cluster = cluster();
     let before = cluster.conf();
-    // The successor of slurmctld would read what was last saved, and that is not what is. No disk has room for this file once more.
+    // The successor of slurmctld would read what was last saved, and that is not what is. No disk has room for this
+    // file once more.
     let state = cluster.machine.machine().path(names::STATE_DIRECTORY).join("job_state");
     std::fs::File::create(&state).unwrap().set_len(1 << 42).unwrap();
     cluster.configure("slurm-conf-parameters", json!("KillWait=44"));

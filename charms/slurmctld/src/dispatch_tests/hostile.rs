@@ -1,5 +1,5 @@
-//! Values that want to be a new line, a new key, a path or a command: in options, in bags, in requests. Each is refused in words, and
-//! nothing is written.
+//! Values that want to be a new line, a new key, a path or a command: in options, in bags, in requests. Each is
+//! refused in words, and nothing is written.
 
 use super::world::{Cluster, only_looked, partition};
 use crate::names;

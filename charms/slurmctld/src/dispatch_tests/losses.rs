@@ -83,7 +83,8 @@ fn the_lost_content_of_a_secret_comes_back_from_the_file() {
     assert!(cluster.hook(&Hook::named("update-status")).writes().is_empty());
 }
 
-/// slurmctld runs with the key on disk. Nodes that took another one would be lost with their jobs at their next restart.
+/// slurmctld runs with the key on disk. Nodes that took another one would be lost with their jobs at their next
+/// restart.
 #[test]
 fn a_secret_with_another_key_than_slurmctlds_gets_that_one_back() {
     for label in [names::AUTH_SECRET, names::JWT_SECRET] {
@@ -226,7 +227,8 @@ fn whoever_is_refused_is_looked_for_until_it_is_over() {
 fn a_daemon_that_died_is_started_and_one_that_cannot_is_told_about() {
     let (cluster, ..) = Cluster::at_rest();
     cluster.machine.crash(names::SERVICE);
-    // Whoever is called because of the failure only tells of it: a start that fails would call again at once, without end.
+    // Whoever is called because of the failure only tells of it: a start that fails would call again at once, without
+    // end.
     for _ in 0..3 {
         cluster.hook(&Hook::named(slurm_unit::service::FAILURE_EVENT));
         assert!(cluster.status().starts_with("waiting: for slurmctld, which fails: "), "{}", cluster.status());

@@ -19,8 +19,8 @@ pub(super) fn host(view: &View) -> Result<Host, Error> {
     Ok(Host { name: hostname::short()?, container, plugins: packages::plugins(&view.host) })
 }
 
-/// Looks at the store and into the state directory. A file system of the network may never answer, so there only a child
-/// process looks.
+/// Looks at the store and into the state directory. A file system of the network may never answer, so there only a
+/// child process looks.
 pub(super) fn store(view: &View) -> Result<Store, Error> {
     let host = &view.host;
     let mut mount = mounts::mount_at(host, names::CHECKPOINT_DIRECTORY)?;

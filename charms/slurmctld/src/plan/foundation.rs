@@ -54,8 +54,8 @@ pub(super) fn prepare(facts: &Facts, identity: &Identity) -> Result<Vec<Step>, A
     Ok(steps)
 }
 
-/// A key that is not on disk comes from the secret; a key that is nowhere any more is made anew. That Juju would not say is no
-/// loss, or a new key would be made beside one that serves.
+/// A key that is not on disk comes from the secret; a key that is nowhere any more is made anew. That Juju would not
+/// say is no loss, or a new key would be made beside one that serves.
 fn missing_key(facts: &Facts, key: Key) -> Result<Option<Step>, Ask> {
     let answer = match key {
         Key::Auth => facts.auth_content()?,
@@ -70,10 +70,10 @@ fn missing_key(facts: &Facts, key: Key) -> Result<Option<Step>, Ask> {
     })
 }
 
-/// How systemd treats slurmctld. Its state is checked before every start, also an automatic one: slurmctld would make a
-/// directory that is missing and start without any job. A start that fails again and again ends within seconds, and the charm
-/// is told; of a single death, after which systemd restarts it by itself, it is not (`RestartMode=direct`, where systemd knows
-/// it).
+/// How systemd treats slurmctld. Its state is checked before every start, also an automatic one: slurmctld would make
+/// a directory that is missing and start without any job. A start that fails again and again ends within seconds, and
+/// the charm is told; of a single death, after which systemd restarts it by itself, it is not (`RestartMode=direct`,
+/// where systemd knows it).
 fn drop_in(facts: &Facts, identity: &Identity) -> Result<String, Ask> {
     let on_the_network = facts.options()?.network_state && !identity.is_local(facts.store()?);
     let guard = format!("ExecStartPre=/usr/bin/mountpoint -q {}\n", names::CHECKPOINT_DIRECTORY);

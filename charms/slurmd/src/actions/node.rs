@@ -17,8 +17,8 @@ pub(super) fn resume(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     Ok(results)
 }
 
-/// A node that was down counts as silent until slurmctld has asked it, which takes a moment. That it does not is for the status
-/// to tell.
+/// A node that was down counts as silent until slurmctld has asked it, which takes a moment. That it does not is for
+/// the status to tell.
 fn await_contact(act: &Act<'_>) {
     const PATIENCE: Duration = Duration::from_secs(3);
     const PAUSE: Duration = Duration::from_millis(200);

@@ -1,8 +1,8 @@
-//! `node-config`: what the operator wants of this node, and `set-node-config`, which says the same to scripts of the Python
-//! charms.
+//! `node-config`: what the operator wants of this node, and `set-node-config`, which says the same to scripts of the
+//! Python charms.
 //!
-//! The request is checked as a whole, by our own tables and by the Slurm on this machine, before anything is written. Then it
-//! is kept, and the usual rounds bring the node there, now or when its jobs have ended.
+//! The request is checked as a whole, by our own tables and by the Slurm on this machine, before anything is written.
+//! Then it is kept, and the usual rounds bring the node there, now or when its jobs have ended.
 
 use super::{Act, find_out, settle};
 use crate::condition::rejection;
@@ -73,8 +73,8 @@ fn take(act: &Act<'_>, request: &Request) -> Result<Result<ActionResults, Refusa
         Ok(note) => note,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    // A timer that has been waiting for something else calls once a minute by now; for this it begins anew. It is set before
-    // anything is touched: whatever becomes of this action, what it began is brought to its end.
+    // A timer that has been waiting for something else calls once a minute by now; for this it begins anew. It is set
+    // before anything is touched: whatever becomes of this action, what it began is brought to its end.
     retry::begin_anew(&act.hands).map_err(ActionFailure::broken)?;
     note::write(&act.hands.host, &note).map_err(ActionFailure::broken)?;
     let mut facts = settle(act)?;
@@ -139,8 +139,8 @@ fn check(act: &Act<'_>, request: &Request) -> Result<Result<NodeNote, Refusal>, 
     }
 }
 
-/// Returns the first key in a text that is not the operator's to set. Slurm takes blanks around `=`, and so does this; whatever else may
-/// be wrong with the text, this is told first.
+/// Returns the first key in a text that is not the operator's to set. Slurm takes blanks around `=`, and so does this;
+/// whatever else may be wrong with the text, this is told first.
 fn owned(text: &str) -> Option<&'static str> {
     let keys = text.match_indices('=').filter_map(|(at, _)| text[..at].split_whitespace().next_back());
     keys.flat_map(|key| OWNED.into_iter().filter(move |owned| owned.eq_ignore_ascii_case(key))).next()

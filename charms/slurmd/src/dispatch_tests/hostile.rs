@@ -1,4 +1,5 @@
-//! What comes from outside and means no good: in options, bags, secrets and parameters. Each is refused in words, and nothing is written.
+//! What comes from outside and means no good: in options, bags, secrets and parameters. Each is refused in words, and
+//! nothing is written.
 
 use super::{Node, only_looked};
 use crate::names;

@@ -8,14 +8,14 @@ use slurm_conf::Node;
 const LARGEST_RESERVE: u64 = 1024;
 /// The part of the memory that is kept back on small machines.
 const RESERVE_PART: u64 = 8;
-/// A machine whose memory has grown by less than this part of it is described as before: another kernel leaves a little more
-/// or less, and that is not worth a new registration. Less is: Slurm would refuse the node.
+/// A machine whose memory has grown by less than this part of it is described as before: another kernel leaves a
+/// little more or less, and that is not worth a new registration. Less is: Slurm would refuse the node.
 const MEMORY_SLACK: u64 = 50;
 /// The weight of a node about which nothing is said.
 const DEFAULT_WEIGHT: u64 = 1;
 
-/// Returns how a node of `app` should describe itself: what its machine has, what the operator asked for, less what the system
-/// needs, with the feature that puts the node into its partition.
+/// Returns how a node of `app` should describe itself: what its machine has, what the operator asked for, less what
+/// the system needs, with the feature that puts the node into its partition.
 pub fn desired(app: &AppName, hardware: Node, requested: &Node, on_disk: Option<&Node>) -> Node {
     let mut node = hardware;
     if let Some(on_disk) = on_disk {

@@ -1,5 +1,5 @@
-//! What this machine is taken to have. More than before is good news; less is kept as it was, so that Slurm refuses the node
-//! and somebody looks, instead of a node that quietly goes on without its cards.
+//! What this machine is taken to have. More than before is good news; less is kept as it was, so that Slurm refuses
+//! the node and somebody looks, instead of a node that quietly goes on without its cards.
 
 use slurm_conf::Node;
 

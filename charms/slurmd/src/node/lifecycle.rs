@@ -1,5 +1,5 @@
-//! What this charm has to know about its node in a later dispatch: one versioned note, and what earlier versions kept in six
-//! files.
+//! What this charm has to know about its node in a later dispatch: one versioned note, and what earlier versions kept
+//! in six files.
 
 use super::reregistration::Reregistration;
 use crate::names;
@@ -65,8 +65,8 @@ pub struct RejectedConfig {
     pub reason: String,
 }
 
-/// What slurmd found in this machine. It is looked for once for each start of slurmd, whoever started it: what a machine is
-/// made of may have changed by then, and looking costs a process.
+/// What slurmd found in this machine. It is looked for once for each start of slurmd, whoever started it: what a
+/// machine is made of may have changed by then, and looking costs a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detection {
     /// The start.
@@ -84,8 +84,8 @@ pub struct Detection {
 pub struct BootNote {
     /// When slurmctld was last asked to save this node, in seconds since 1970.
     pub marked: Option<u64>,
-    /// The address of another machine under which this node was registered when slurmd was last made to register again for
-    /// that. Behind a translation of addresses it stays so for good, and counts once.
+    /// The address of another machine under which this node was registered when slurmd was last made to register again
+    /// for that. Behind a translation of addresses it stays so for good, and counts once.
     pub address: Option<String>,
     /// When the key was written for which slurmd was last reloaded, in nanoseconds since 1970.
     pub key: Option<u64>,

@@ -1,4 +1,5 @@
-//! How a node that is registered comes to another description, a step at a time, with jobs and administrators unharmed.
+//! How a node that is registered comes to another description, a step at a time, with jobs and administrators
+//! unharmed.
 //!
 //! ```text
 //! differs ─▶ jobs on it? ──yes──▶ wait, and touch nothing but what Slurm changes in place
@@ -9,9 +10,9 @@
 //!      forget the note ◀─ give it back ◀─ start anew ◀─ delete ◀─ write the new description
 //! ```
 //!
-//! Slurm ignores another description of a node that it knows, so the record has to be deleted first, and with it goes what an
-//! administrator set there. Each phase follows from facts alone: the note on the machine, the mark on the record, what the
-//! daemon was started with. So a dispatch that was killed anywhere is continued by the next one.
+//! Slurm ignores another description of a node that it knows, so the record has to be deleted first, and with it goes
+//! what an administrator set there. Each phase follows from facts alone: the note on the machine, the mark on the
+//! record, what the daemon was started with. So a dispatch that was killed anywhere is continued by the next one.
 
 use super::description::{self, features, only_features_differ, open};
 use super::state::is_closed;
@@ -62,7 +63,8 @@ impl Closed {
 }
 
 impl Reregistration {
-    /// Returns what a node with this record, registered as `on_disk`, has to get back when it is registered as `desired`.
+    /// Returns what a node with this record, registered as `on_disk`, has to get back when it is registered as
+    /// `desired`.
     pub fn of(record: &NodeRecord, on_disk: &Node, desired: &Node) -> Self {
         let own = description::weight(on_disk);
         let weight_stays = on_disk.get("Weight") == desired.get("Weight");
@@ -121,8 +123,8 @@ pub fn is_ours(record: &NodeRecord) -> bool {
     record.has("DRAIN") && record.reason == names::CHANGE_REASON
 }
 
-/// Says whether Slurm closed the node because its description does not fit the machine. Another description may fit. Of a
-/// node that came back to its old description only the words are left.
+/// Says whether Slurm closed the node because its description does not fit the machine. Another description may fit.
+/// Of a node that came back to its old description only the words are left.
 fn is_rejection(record: &NodeRecord) -> bool {
     let complaint = record.reason.starts_with("Low ") || record.reason.starts_with("gres/");
     let (invalid, by_slurm) = (record.has("INVALID_REG"), record.reason_by == "slurm");

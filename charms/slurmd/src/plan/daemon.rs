@@ -12,9 +12,9 @@ use slurm_ops::slurmd::SlurmdOptions;
 use slurm_unit::Trigger;
 use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
 
-/// Waiting for a controller may take long, and giving up would need somebody to start slurmd again. A slurmd that cannot start
-/// at all is given up after seconds. The charm is told of every failure: also a slurmd that systemd starts again may then wait
-/// for ever, for a key or a controller, and nobody would know.
+/// Waiting for a controller may take long, and giving up would need somebody to start slurmd again. A slurmd that
+/// cannot start at all is given up after seconds. The charm is told of every failure: also a slurmd that systemd
+/// starts again may then wait for ever, for a key or a controller, and nobody would know.
 const DROP_IN: &str = "\
 # Written by the slurmd charm.
 [Unit]
@@ -98,12 +98,12 @@ pub(super) fn run(situation: &Situation<'_>, attempts: &Tried, data: &Controller
             let stuck = !started && can_restart && *facts.stale_processes()?;
             Ok(if stuck { vec![Step::RestartDaemon] } else { Vec::new() })
         }
-        // Slurm saves a new node only after minutes: a controller that crashed before has forgotten it, and slurmd does not
-        // notice. A daemon that this very dispatch started is given time.
+        // Slurm saves a new node only after minutes: a controller that crashed before has forgotten it, and slurmd
+        // does not notice. A daemon that this very dispatch started is given time.
         NodeLookup::Absent if stirred_now => Ok(Vec::new()),
         NodeLookup::Absent => {
-            // A reload registers with what the daemon was started with; only a start takes up what is on the disk. And only
-            // the process that systemd watches is told to reload.
+            // A reload registers with what the daemon was started with; only a start takes up what is on the disk. And
+            // only the process that systemd watches is told to reload.
             let same = daemon.with.as_ref().is_some_and(|with| with.conf == on_disk.conf);
             let enough = same && !*facts.stale_processes()?;
             Ok(vec![if enough || !daemon.spares_jobs() { Step::ReloadDaemon } else { Step::RestartDaemon }])
@@ -116,8 +116,8 @@ pub(super) fn run(situation: &Situation<'_>, attempts: &Tried, data: &Controller
     }
 }
 
-/// Returns what is to be noted about a reload that is due: slurmctld looks for this node where it is no more, or the key on the
-/// disk is newer than what slurmd has loaded. Each address and each key counts once.
+/// Returns what is to be noted about a reload that is due: slurmctld looks for this node where it is no more, or the
+/// key on the disk is newer than what slurmd has loaded. Each address and each key counts once.
 fn reload_reason(situation: &Situation<'_>, attempts: &Tried) -> Planning<Option<BootNote>> {
     let facts = situation.facts;
     let boot = &facts.boot()?.note;
@@ -130,8 +130,8 @@ fn reload_reason(situation: &Situation<'_>, attempts: &Tried) -> Planning<Option
     }))
 }
 
-/// Says whether the running daemon can never be what it should be: it is no dynamic node of this name, every controller it was
-/// told of has been replaced and none of them answers, or it has another key than they.
+/// Says whether the running daemon can never be what it should be: it is no dynamic node of this name, every
+/// controller it was told of has been replaced and none of them answers, or it has another key than they.
 fn is_lost(situation: &Situation<'_>, data: &ControllerData) -> Planning<bool> {
     let Some(with) = &situation.daemon.with else { return Ok(true) };
     let unknown = !with.controllers.iter().any(|controller| data.controllers.contains(controller));

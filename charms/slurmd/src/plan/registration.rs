@@ -23,7 +23,8 @@ fn write_note(note: NodeNote, reason: NoteReason) -> Step {
     Step::WriteNote(Box::new(note), reason)
 }
 
-/// A description that slurmd does not start with must not keep the node away. What the operator asked for before comes back.
+/// A description that slurmd does not start with must not keep the node away. What the operator asked for before comes
+/// back.
 pub(super) fn retreat(situation: &Situation<'_>, _: &Tried, _: &ControllerData) -> Planning<Vec<Step>> {
     let facts = situation.facts;
     let (Running::Failing, Some(note)) = (situation.daemon.running, situation.note) else { return Ok(Vec::new()) };

@@ -78,8 +78,8 @@ impl<'a> Situation<'a> {
         progress.phase(|| self.facts.occupancy())
     }
 
-    /// Returns the description for the next start of slurmd. None until it is known. A node that is registered keeps its
-    /// description: Slurm ignores another one until the record is deleted.
+    /// Returns the description for the next start of slurmd. None until it is known. A node that is registered keeps
+    /// its description: Slurm ignores another one until the record is deleted.
     pub fn start_conf(&self) -> Planning<Option<Node>> {
         let Some(on_disk) = self.conf_on_disk else { return self.first_conf() };
         let change = self.note.and_then(NodeNote::reregistration);
@@ -129,8 +129,8 @@ impl<'a> Situation<'a> {
         })
     }
 
-    /// Says whether slurmd does not start because of its own description: it says so itself, or may mean it and never ran with
-    /// this one. Somebody was at the file, or the operator asked for what has been taken back since.
+    /// Says whether slurmd does not start because of its own description: it says so itself, or may mean it and never
+    /// ran with this one. Somebody was at the file, or the operator asked for what has been taken back since.
     fn is_illegible(&self) -> Planning<bool> {
         if self.daemon.running != Running::Failing {
             return Ok(false);
@@ -145,8 +145,8 @@ impl<'a> Situation<'a> {
         key.modified.zip(self.daemon.started).is_some_and(|(written, started)| written.as_secs() >= started)
     }
 
-    /// Returns when the key was written, in nanoseconds, if slurmd has not loaded it: it was written after the start, or in
-    /// this dispatch, and slurmd was not reloaded for it.
+    /// Returns when the key was written, in nanoseconds, if slurmd has not loaded it: it was written after the start,
+    /// or in this dispatch, and slurmd was not reloaded for it.
     pub fn new_key(&self, key: &KeyFile, boot: &BootNote, attempts: &Tried) -> Option<u64> {
         let (written, started) = key.modified.zip(self.daemon.started)?;
         let stamp = u64::try_from(written.as_nanos()).unwrap_or(u64::MAX);
@@ -157,8 +157,8 @@ impl<'a> Situation<'a> {
     }
 }
 
-/// Returns what the machine has, and whether that was looked for in this dispatch. It is looked for once for each start of
-/// slurmd.
+/// Returns what the machine has, and whether that was looked for in this dispatch. It is looked for once for each
+/// start of slurmd.
 fn hardware(facts: &Facts, daemon: &Daemon, note: Option<&NodeNote>) -> Planning<(Option<Hardware>, bool)> {
     let Some(note) = note else { return Ok((None, false)) };
     let noted = note.detection.as_ref();

@@ -1,0 +1,114 @@
+//! What the world answers to each question.
+
+use super::*;
+
+impl World {
+    /// Answers a question.
+    pub(crate) fn look(&self, question: Question) -> Fact {
+        match question {
+            Question::Call => Fact::Call(Call {
+                unit: "slurmctld/0".parse().unwrap(),
+                home: format!("{MODEL}/slurmctld"),
+                model_uuid: MODEL.to_owned(),
+                trigger: self.trigger,
+                last: self.last,
+            }),
+            Question::Leader => Fact::Leader(self.leader),
+            Question::Options => Fact::Options(Options::of(&self.options)),
+            Question::Leaving => Fact::Leaving(self.leaving),
+            Question::Siblings => Fact::Siblings(self.siblings.clone()),
+            Question::Peer => Fact::Peer(self.peer.clone()),
+            Question::Mount => Fact::Mount(self.mount.clone()),
+            Question::Computes => Fact::Computes(self.computes.clone()),
+            Question::AuthInfo => Fact::AuthInfo(self.auth_secret.info()),
+            Question::AuthContent => Fact::AuthContent(self.auth_secret.answer()),
+            Question::JwtInfo => Fact::JwtInfo(self.jwt_secret.info()),
+            Question::JwtContent => Fact::JwtContent(self.jwt_secret.answer()),
+            Question::PortOpen => Fact::PortOpen(self.port_open),
+            Question::RetryTimer => Fact::RetryTimer(self.retry_timer),
+            Question::Now => Fact::Now(self.now),
+            Question::FreshSuffix => Fact::FreshSuffix(self.suffix.clone()),
+            Question::Host => Fact::Host(self.host.clone()),
+            Question::Installation => Fact::Installation(self.installation.clone()),
+            Question::ServiceFiles => Fact::ServiceFiles(self.service_files.clone()),
+            Question::Keys => Fact::Keys(self.keys.clone()),
+            Question::Store => Fact::Store(self.store.clone()),
+            Question::StateProblem => Fact::StateProblem(self.state_problem.clone()),
+            Question::PartitionsSaved => Fact::PartitionsSaved(self.partitions_saved),
+            Question::Configuration => Fact::Configuration(Configuration {
+                live: Config::read(self.live.clone(), &Included::default()),
+                accepted: Config::read(self.accepted.clone(), &Included::default()),
+                included: Included::default(),
+                conf_dir_files: self.conf_dir_files.clone(),
+                world_readable: self.world_readable,
+            }),
+            Question::Rejections => Fact::Rejections(self.rejections.clone()),
+            Question::Overrides => Fact::Overrides(self.overrides.clone()),
+            Question::Unit => Fact::Unit(self.unit()),
+            Question::Complaint => Fact::Complaint(self.complaint()),
+            Question::ShutOut => Fact::ShutOut(self.daemon == Daemon::ShutOut),
+            Question::PartitionSettings => Fact::PartitionSettings(self.asked(|| self.partition_settings())),
+            Question::NodeSettings => Fact::NodeSettings(self.asked(NodeSettings::default)),
+            Question::Load => Fact::Load(self.asked(|| self.load)),
+            Question::BusyPartitions => Fact::BusyPartitions(self.asked(|| self.busy.clone())),
+            Question::RejectedHost => Fact::RejectedHost(self.rejected_host.clone()),
+        }
+    }
+
+    pub(super) fn asked<T>(&self, answer: impl FnOnce() -> T) -> Asked<T> {
+        match self.daemon {
+            _ if self.unparsable => Asked::Unparsable,
+            Daemon::Answering => Asked::Answer(answer()),
+            _ => Asked::Unreachable("Unable to contact slurm controller (connect failure)".to_owned()),
+        }
+    }
+
+    pub(super) fn partition_settings(&self) -> PartitionSettings {
+        let line = |(name, own): (&String, &BTreeMap<String, String>)| {
+            let pairs: String = own.iter().map(|(key, value)| format!(" {key}={value}")).collect();
+            format!("PartitionName={name}{pairs}\n")
+        };
+        PartitionSettings::from_shown(&self.partitions.iter().map(line).collect::<String>())
+    }
+
+    pub(super) fn unit(&self) -> UnitState {
+        let (active, sub, result) = match &self.daemon {
+            Daemon::Stopped => ("inactive", "dead", "success"),
+            Daemon::Failing { .. } => ("failed", "failed", "exit-code"),
+            Daemon::Silent { .. } | Daemon::ShutOut | Daemon::Answering => ("active", "running", "success"),
+        };
+        let (active, sub, result) = (active.to_owned(), sub.to_owned(), result.to_owned());
+        UnitState { active, sub, result, needs_daemon_reload: self.needs_daemon_reload, ..UnitState::default() }
+    }
+
+    pub(super) fn complaint(&self) -> Option<String> {
+        match &self.daemon {
+            Daemon::Failing { reason } => Some(reason.clone()),
+            Daemon::Silent { reason } => reason.clone(),
+            Daemon::Stopped | Daemon::ShutOut | Daemon::Answering => None,
+        }
+    }
+}
+
+impl Secret {
+    pub(super) fn info(&self) -> Option<SecretInfo> {
+        let id: SecretId = ID.parse().unwrap();
+        let access = |app: &String| Access {
+            target: format!("application-{app}"),
+            scope: format!("relation-{app}.slurmctld#slurmctld.slurmd"),
+        };
+        (self.exists && !self.denied).then(|| SecretInfo {
+            id,
+            revision: 1,
+            access: self.granted.iter().map(access).collect(),
+        })
+    }
+
+    pub(super) fn answer(&self) -> SecretAnswer {
+        match &self.content {
+            _ if self.denied => SecretAnswer::Unreadable(Unreadable::NotAllowed),
+            Some(content) => SecretAnswer::Content(content.clone()),
+            None => SecretAnswer::Unreadable(Unreadable::NotFound),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a step does to the world.
+
+use super::*;
+
+impl World {
+    /// What a step does to the world.
+    pub(crate) fn take(&mut self, step: &Step, opinion: Opinion<'_>) -> Outcome {
+        let objection = |files: &Files, parser| opinion(files.slurm.as_deref().unwrap_or_default(), parser);
+        match step {
+            Step::Install(InstallStep::Install(_)) => {
+                if self.apt.is_none() {
+                    self.installation.version = self.version.map(|version| version.parse().unwrap());
+                    self.installation.unfit = None;
+                }
+                return Outcome::Install(self.apt.clone());
+            }
+            Step::Install(InstallStep::Hold) => {
+                self.installation.held = self.apt.is_none();
+                return Outcome::Install(self.apt.clone());
+            }
+            Step::Install(InstallStep::ExemptFromNeedrestart) => {
+                self.installation.exempt = true;
+                return Outcome::Install(None);
+            }
+            Step::Install(InstallStep::ReportVersion(version)) => {
+                self.installation.reported = Some(version.clone());
+                return Outcome::Install(None);
+            }
+            Step::Service(ServiceStep::WriteDropIn(text)) => self.service_files.drop_in = Some(text.clone()),
+            Step::Service(ServiceStep::EndOldTimer) => self.service_files.old_timer = false,
+            Step::Service(ServiceStep::WriteFailureService(text)) => {
+                self.service_files.failure_service = Some(text.clone());
+            }
+            Step::Service(ServiceStep::ReloadUnits) => self.needs_daemon_reload = false,
+            Step::PrepareState(note) => self.store.state = StateDirectory::Of(note.clone()),
+            Step::SecureKeys => self.keys.private = true,
+            Step::MakeWorldReadable => self.world_readable = true,
+            Step::MakeKey(made) => {
+                let content = if *made == Key::Auth { key("made") } else { key("made too") };
+                *self.key_file(*made) = Some(content);
+            }
+            Step::RestoreKey(key, content) => *self.key_file(*key) = Some(content.clone()),
+            Step::CheckCandidate { files, nodes } => {
+                let nodes = Some(NodeSettings::default()).filter(|_| *nodes);
+                return match objection(files, true) {
+                    Some(reason) => Outcome::Candidate(Candidate::Refused { reason: reason.to_owned() }, None),
+                    None => Outcome::Candidate(Candidate::Readable, nodes),
+                };
+            }
+            Step::WriteFiles { files, .. } => self.live = files.clone(),
+            Step::RestoreFiles(files) => {
+                self.live = files.clone();
+                self.unparsable = false;
+                if matches!(self.daemon, Daemon::Failing { .. }) {
+                    self.daemon = Daemon::Stopped;
+                }
+            }
+            Step::NoteRejections(rejections) if rejections.is_empty() => self.rejections = Noted::Absent,
+            Step::NoteRejections(rejections) => self.rejections = Noted::Known(rejections.clone()),
+            Step::NoteOverrides(overrides) => self.overrides = Noted::Known(overrides.clone()),
+            Step::ForgetOverrides => self.overrides = Noted::Absent,
+            Step::Reconfigure(files) => {
+                assert_eq!(*files, self.live, "what is reconfigured is what is in place");
+                return Outcome::Reconfigure(match (self.unanswered, objection(files, false)) {
+                    (Some(why), _) => Reconfigure::Unknown { why: why.to_owned() },
+                    (None, Some(reason)) => Reconfigure::Refused { reason: reason.to_owned() },
+                    (None, None) => {
+                        self.load_files();
+                        Reconfigure::Accepted
+                    }
+                });
+            }
+            Step::RestoreOverrides(updates) => {
+                for update in updates {
+                    let slurm_conf::overrides::Entity::Partition(name) = &update.entity else { continue };
+                    let own = self.partitions.get_mut(name).unwrap();
+                    own.extend(update.settings.iter().map(|(key, value)| (key.to_lowercase(), value.clone())));
+                }
+                return Outcome::RestoreOverrides(Ok(()));
+            }
+            Step::MarkAccepted(files) => {
+                self.accepted = files.clone();
+                self.partitions_saved = false;
+            }
+            Step::StartDaemon | Step::RestartDaemon => {
+                if let Some(reason) = objection(&self.live, false) {
+                    self.daemon = Daemon::Failing { reason: reason.to_owned() };
+                } else {
+                    self.daemon = Daemon::Answering;
+                    self.load_files();
+                }
+            }
+            Step::SavePartitions { .. } => {
+                self.partitions_saved = true;
+                return Outcome::Saved(true);
+            }
+            Step::OpenPort => self.port_open = true,
+            Step::AddSecret(key, content) => {
+                // Asked again in this dispatch, Juju would show it; but it is not.
+                let secret = self.secret(*key);
+                assert!(!secret.exists, "a second secret");
+                self.later(*key, content.clone());
+            }
+            Step::RefillSecret(key, _, content) => self.secret(*key).content = Some(content.clone()),
+            Step::GrantSecret(_, relation) => {
+                let app = self.compute(relation).app.to_string();
+                self.auth_secret.pending.insert(app);
+            }
+            Step::RequestMount(_, bag) => self.mount.as_mut().unwrap().published.extend(bag.clone()),
+            Step::PublishPeerApp(_, bag) => {
+                let name = PeerApp::decode(bag).unwrap().unwrap().cluster_name;
+                self.peer.as_mut().unwrap().cluster_name = Some(name);
+            }
+            Step::PublishPeerUnit(_, bag) => {
+                let host = PeerUnit::decode(bag).unwrap().unwrap().hostname;
+                self.peer.as_mut().unwrap().host = Some(host.to_string());
+            }
+            Step::PublishController(relation, bag) => self.compute(relation).published.extend(bag.clone()),
+        }
+        Outcome::Done
+    }
+
+    /// slurmctld reads its files: what was set at runtime is gone.
+    pub(super) fn load_files(&mut self) {
+        let config = Config::read(self.live.clone(), &Included::default());
+        let own = |name: &String| {
+            let setting = |key: &str, usual: &str| {
+                let value = config.effective.partition(name, key).unwrap_or(usual);
+                (key.to_owned(), value.to_owned())
+            };
+            BTreeMap::from([setting("lln", "NO"), setting("maxtime", "UNLIMITED"), setting("prioritytier", "1")])
+        };
+        self.partitions = config.partitions().into_iter().map(|name| (name.clone(), own(&name))).collect();
+    }
+
+    pub(super) fn compute(&mut self, relation: &RelationId) -> &mut Compute {
+        self.computes.iter_mut().find(|compute| compute.relation == *relation).unwrap()
+    }
+
+    pub(super) fn key_file(&mut self, key: Key) -> &mut Option<SecretContent> {
+        if key == Key::Auth { &mut self.keys.auth } else { &mut self.keys.jwt }
+    }
+
+    pub(super) fn secret(&mut self, key: Key) -> &mut Secret {
+        if key == Key::Auth { &mut self.auth_secret } else { &mut self.jwt_secret }
+    }
+
+    pub(super) fn later(&mut self, key: Key, content: SecretContent) {
+        let secret = self.secret(key);
+        (secret.exists, secret.content) = (true, Some(content));
+    }
+}
