@@ -12,8 +12,9 @@ use crate::condition::Condition;
 use crate::facts::{Controller, Facts, Question, RemoteData};
 use crate::names;
 use crate::step::{Outcome, Step};
+use charm::Status;
 use charm::runtime::{Ask, Attempts, Condition as _, Plan, Planned};
-use charm::{Databag, Status};
+use charm::tools::relation::missing;
 use slurm_conf::PartitionName;
 use slurm_interface::{ComputeData, ControllerData};
 use slurm_ops::SlurmVersion;
@@ -194,7 +195,7 @@ fn publish(facts: &Facts, controller: &Controller) -> Planning<Option<Result<Ste
     let (Ok(partition), true) = (&given.partition, facts.installation()?.version.is_some()) else { return Ok(None) };
     let Some(published) = facts.published()? else { return Ok(None) };
     let wanted = ComputeData::new(partition.clone()).encode();
-    let missing: Databag = wanted.into_iter().filter(|(key, value)| published.get(key) != Some(value)).collect();
+    let missing = missing(wanted, published);
     if missing.is_empty() || !*facts.leader()? {
         return Ok(None);
     }

@@ -126,7 +126,7 @@ impl Rollout<'_> {
     /// slurmctld has taken the files in place: puts back what that undid, and keeps the files.
     fn finish(&mut self) -> Result<Vec<Step>, Ask> {
         let situation = self.situation;
-        let mut steps = Vec::new();
+        let (mut steps, mut settings) = (Vec::new(), None);
         if let Some(Overrides(before)) = self.noted {
             let after = match self.settings_after(before)? {
                 Ok(after) => after,
@@ -150,8 +150,13 @@ impl Rollout<'_> {
                 return Ok(self.held(Condition::Unproven(Some(why.clone()))));
             }
             steps.push(Step::ForgetOverrides);
+            settings = Some(after.partitions);
         }
         steps.push(Step::MarkAccepted(situation.live().files.clone()));
+        // A takeover would restore the partitions of before.
+        if let Some((partition, settings)) = situation.live().first_partition().zip(settings) {
+            steps.push(Step::SavePartitions { partition, settings });
+        }
         // Whoever had a file put back has found a better one.
         if situation.rejections.taken_back.is_some() {
             steps.push(Step::NoteRejections(Rejections { taken_back: None, ..situation.rejections.clone() }));

@@ -8,8 +8,9 @@ use crate::identity::Identity;
 use crate::keys::Key;
 use crate::names;
 use crate::step::Step;
+use charm::tools::relation::missing;
 use charm::tools::{SecretAnswer, SecretContent, SecretInfo, Unreadable};
-use charm::{AppName, Databag, SecretId};
+use charm::{AppName, SecretId};
 use slurm_conf::ControllerAddress;
 use slurm_interface::{ControllerData, MountPoint, MountRequest, PeerApp, PeerUnit, SecretUri};
 use slurm_unit::service::ServiceStep;
@@ -195,9 +196,4 @@ fn is_served(situation: &Situation<'_>, compute: &Compute) -> bool {
     let own = |owner: &Compute| owner.relation == compute.relation;
     situation.accepted().conf.as_ref().is_some_and(|conf| conf.partition(partition.name().as_str()).is_some())
         && situation.owner(partition.name()).is_some_and(own)
-}
-
-/// Returns the entries of `wanted` that `present` lacks or has otherwise.
-fn missing(wanted: Databag, present: &Databag) -> Databag {
-    wanted.into_iter().filter(|(key, value)| present.get(key) != Some(value)).collect()
 }

@@ -9,6 +9,11 @@ use crate::name::{AppName, EndpointName, RelationId, UnitName};
 /// What Juju itself puts into the bag of every unit.
 const JUJUS_OWN: [&str; 3] = ["egress-subnets", "ingress-address", "private-address"];
 
+/// Returns the entries of `wanted` that `present` lacks or has otherwise.
+pub fn missing(wanted: Databag, present: &Databag) -> Databag {
+    wanted.into_iter().filter(|(key, value)| present.get(key) != Some(value)).collect()
+}
+
 /// Who is at the other end of a relation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
