@@ -47,9 +47,9 @@ def test_actions_are_those_that_the_charm_has(charm):
 @pytest.mark.parametrize("charm", CHARMS)
 def test_answers_are_those_that_the_code_gives(charm):
     """Every key that an action can answer with is in the README."""
-    code = "".join(
-        path.read_text() for path in (TOP / "charms" / charm / "src").glob("actions/*.rs") if "test" not in path.name
-    )
+    places = (TOP / "charms" / charm / "src", TOP / "crates" / "slurm-unit" / "src")
+    files = [path for place in places for path in place.glob("actions/*.rs") if "test" not in path.name]
+    code = "".join(path.read_text() for path in files)
     given = set(re.findall(r'\.with\(\s*"([a-z.-]+)"', code))
     assert given, "no answer was found in the code at all"
     written = {key for row in rows("Actions", charm) for key in quoted(row[3])}
