@@ -121,7 +121,7 @@ pub fn delete_partition(writer: &HostWriter, name: &PartitionName) -> Result<(),
 
 /// How long slurmctld may take to write its partitions.
 const SAVE_PATIENCE: Duration = Duration::from_secs(2);
-const SAVE_PAUSE: Duration = Duration::from_millis(50);
+const SAVE_PAUSE: Duration = Duration::from_millis(10);
 /// The setting through which it is made to. Any will do; this one hardly anybody changes, so nobody does in the very
 /// moment between the look and the update, which would take it back.
 const SAVED_THROUGH: &str = "LLN";
