@@ -15,7 +15,8 @@ pub fn is_foreign(text: &str) -> bool {
 /// The state of a socket that listens, in the kernel's table.
 const LISTENS: &str = "0A";
 
-/// Tells whether no program of this machine listens on a TCP port. Starts no process. What cannot be found out is no silence.
+/// Tells whether no program of this machine listens on a TCP port. Starts no process. What cannot be found out is no
+/// silence.
 pub fn is_silent(host: &Host, port: u16) -> bool {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| files::read_text(host, path).ok().flatten());
     // A machine need not have the newer addresses.

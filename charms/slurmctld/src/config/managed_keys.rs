@@ -73,7 +73,8 @@ pub(super) fn is_header(line: &str) -> bool {
 }
 
 const CGROUP_HEADER: &str = "# Written by the slurmctld charm: options process-tracking and cgroup-parameters.\n";
-const CGROUP: &str = "ConstrainCores=yes\nConstrainDevices=yes\nConstrainRAMSpace=yes\nConstrainSwapSpace=yes\nSignalChildrenProcesses=yes\n";
+const CGROUP: &str = "ConstrainCores=yes\nConstrainDevices=yes\nConstrainRAMSpace=yes\nConstrainSwapSpace=yes\n\
+    SignalChildrenProcesses=yes\n";
 const NO_CGROUP: &str = "CgroupPlugin=disabled\n";
 
 /// The first gres.conf. Nodes find their own GPUs; an administrator may add lines.
