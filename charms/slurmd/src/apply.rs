@@ -1,16 +1,19 @@
 //! Makes one change, and says what is known afterwards. Nothing is decided here.
 
+use crate::condition::Condition;
 use crate::facts::{Fact, Facts, Notes, Question, StartFile, node_name};
 use crate::names;
 use crate::node::lifecycle::{BootNote, OldNotes};
 use crate::node::reregistration::Reregistration;
 use crate::step::{Outcome, Step};
+use charm::Status;
+use charm::runtime::Condition as _;
 use charm::tools::Port;
 use slurm_conf::NodeName;
 use slurm_ops::scontrol::{self, ScontrolError};
-use slurm_ops::{HostWriter, clock, keys, slurmd, systemd};
+use slurm_ops::{HostWriter, clock, files, keys, slurmd, systemd};
 use slurm_unit::install::InstallStep;
-use slurm_unit::{Error, Hands, note};
+use slurm_unit::{Error, Hands, LEAVING_REASON, note};
 use std::time::Duration;
 
 /// A node registers within a fraction of a second if its controller is there; waiting that long spares a later call.
@@ -65,6 +68,22 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         Step::CloseNode { drain } => tell(step, close(writer, &node, *drain)),
         Step::DeleteNode => tell(step, scontrol::delete_node(writer, &node)),
         Step::ReopenNode { resume, comment } => tell(step, reopen(writer, &node, *resume, comment)),
+        Step::DrainNode => tell(step, scontrol::drain_node(writer, &node, LEAVING_REASON)),
+        Step::CancelJobs(handles) => tell(step, scontrol::cancel_jobs(writer, handles.clone())),
+        Step::StopDaemon => {
+            systemd::disable(writer, names::SERVICE)?;
+            systemd::stop(writer, names::SERVICE)?;
+            tell_of(&slurmd::remnants::end(writer, names::SERVICE)?);
+            systemd::reset_failed(writer, names::SERVICE)?;
+        }
+        Step::RemoveTraces { key } => {
+            if *key {
+                files::remove(writer, keys::AUTH_KEY_FILE)?;
+            }
+            files::empty_directory(writer, names::CONF_CACHE)?;
+            slurmd::remove_options(writer)?;
+        }
+        Step::Wait { pause, .. } => writer.pause(*pause),
     }
     Ok(Outcome::Done)
 }
@@ -129,8 +148,17 @@ fn restore(
     scontrol::set_node_comment(writer, node, change.comment())
 }
 
+/// Says what a slow step is doing.
+pub fn announce(step: &Step) -> Option<Status> {
+    match step {
+        Step::Wait { hold, leader, .. } => Some(Condition::Departing { hold: hold.clone(), leader: *leader }.status()),
+        _ => None,
+    }
+}
+
 /// What Slurm knows, and what follows from it.
-const IN_SLURM: [Question; 4] = [Question::Node, Question::MovedFrom, Question::StaleProcesses, Question::Occupancy];
+const IN_SLURM: [Question; 5] =
+    [Question::Node, Question::MovedFrom, Question::StaleProcesses, Question::Occupancy, Question::LocalJobs];
 /// What a start or a reload of slurmd changes besides.
 const IN_THE_DAEMON: [Question; 5] =
     [Question::Daemon, Question::PartitionState, Question::Cause, Question::Complaint, Question::Skew];
@@ -178,5 +206,19 @@ pub fn learn(facts: &mut Facts, step: &Step) {
         | Step::DeleteNode
         | Step::ReopenNode { .. } => facts.forget(&IN_SLURM),
         Step::OpenPort => facts.learn(Fact::PortOpen(true)),
+        Step::DrainNode | Step::CancelJobs(_) => facts.forget(&IN_SLURM),
+        Step::StopDaemon => {
+            facts.forget(&IN_SLURM);
+            facts.forget(&IN_THE_DAEMON);
+        }
+        Step::RemoveTraces { .. } => {
+            facts.forget(&[Question::KeyFile]);
+            facts.learn(Fact::StartFile(StartFile::default()));
+        }
+        Step::Wait { .. } => {
+            facts.forget(&IN_SLURM);
+            facts.forget(&IN_THE_DAEMON);
+            facts.forget(&[Question::Now, Question::ControllersStay, Question::Leader]);
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::facts::Facts;
 use crate::names;
+use crate::node::departure::Hold;
 use crate::node::hardware::Loss;
 use crate::node::lifecycle::RejectedConfig;
 use crate::node::state::word;
@@ -21,6 +22,11 @@ use slurm_unit::install::InstallCondition;
 pub enum Condition {
     /// This unit is being removed. Never blocked: Juju 4 drops a leaving unit that is.
     Leaving,
+    /// The node is on its way out. `leader`: nobody can write for the application until this unit has gone.
+    Departing {
+        hold: Hold,
+        leader: bool,
+    },
     /// One slurmd for each machine, and it belongs to another unit.
     MachineTaken {
         other: NodeName,
@@ -33,8 +39,6 @@ pub enum Condition {
     KillMode(String),
     Install(InstallCondition),
     NotRelated(AppName),
-    /// The relation has ended, and the node goes on taking jobs.
-    StillInService(AppName),
     /// Juju is about to show the relation.
     RelationExpected,
     /// No hook may come when something changes at the other end.
@@ -141,7 +145,8 @@ impl charm::runtime::Condition for Condition {
     fn needs_retry(&self) -> bool {
         match self {
             Self::Install(condition) => condition.needs_retry(),
-            Self::Failing { .. }
+            Self::Departing { .. }
+            | Self::Failing { .. }
             | Self::Skew(_)
             | Self::StaleRelation
             | Self::Pending(_)
@@ -159,6 +164,7 @@ impl Condition {
     fn told(&self) -> Option<Status> {
         Some(match self {
             Self::Leaving => Status::maintenance("leaving"),
+            Self::Departing { hold, leader } => departing(hold, *leader),
             Self::MachineTaken { other, unit } => {
                 Status::blocked(format!("this machine is node {other} already: put {unit} on another one"))
             }
@@ -173,9 +179,6 @@ impl Condition {
             }
             Self::Install(condition) => return condition.status(&names::PROFILE),
             Self::NotRelated(app) => Status::blocked(format!("no controller: `juju integrate {app} slurmctld`")),
-            Self::StillInService(app) => Status::blocked(format!(
-                "not related, still in service: `juju integrate {app} slurmctld`, or run action drain"
-            )),
             Self::RelationExpected => Status::waiting("for the relation with the controllers"),
             Self::NoData(app) => Status::waiting(format!("for {app} to publish its address")),
             Self::UnusableData { app, why } => Status::blocked(format!("{app}: {why}")),
@@ -246,6 +249,47 @@ impl Condition {
     fn is_state_of_the_node(&self) -> bool {
         matches!(self, Self::NodeRejected(_) | Self::NodeDown { .. })
     }
+}
+
+/// Never blocked: Juju 4 drops a leaving unit that is.
+fn departing(hold: &Hold, leader: bool) -> Status {
+    let jobs = |count: usize| if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
+    let noun = |items: &[String]| if items.len() == 1 { "" } else { "s" };
+    let text = match hold {
+        Hold::Jobs { count, left, overdue } => {
+            let longest = if *count == 1 { "" } else { "longest " };
+            let end = match left {
+                Some(seconds) => format!("{longest}ends in {}", clock(*seconds)),
+                None => format!("{longest}has no time limit"),
+            };
+            let overdue = if *overdue { "; drain-timeout is over" } else { "" };
+            format!("draining: {}, {end}{overdue}", jobs(*count))
+        }
+        Hold::Cancelled(count) => format!("draining: {} cancelled, drain-timeout is over", jobs(*count)),
+        Hold::LocalJobs(Some(count)) => format!("leaving: {} here, and no controller is left", jobs(*count)),
+        Hold::LocalJobs(None) => "leaving: the processes of jobs cannot be listed".to_owned(),
+        Hold::PendingJobs(names) => {
+            let plural = noun(names);
+            format!("leaving: pending job{plural} {} ask for this node: change them or run destroy-jobs", some(names))
+        }
+        Hold::Reservations(names) => {
+            format!("leaving: reservation{} {} over this node: change or delete it", noun(names), some(names))
+        }
+        Hold::Slurmctld => "leaving: slurmctld does not answer".to_owned(),
+        Hold::Refused => "leaving: slurmctld refuses to drain or delete this node".to_owned(),
+    };
+    let leader = if leader { "; this is the leader, so options wait" } else { "" };
+    match hold {
+        Hold::Jobs { .. } | Hold::Cancelled(_) | Hold::LocalJobs(_) => Status::maintenance(format!("{text}{leader}")),
+        _ => Status::waiting(format!("{text}{leader}")),
+    }
+}
+
+/// Writes seconds as Slurm writes a time.
+fn clock(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let time = format!("{}:{:02}:{:02}", rest / 3600, rest % 3600 / 60, rest % 60);
+    if days > 0 { format!("{days}-{time}") } else { time }
 }
 
 /// Slurm's own words for these would mislead.

@@ -78,6 +78,14 @@ charm::facts! {
     cause: Cause(Option<Cause>),
     /// What slurmd complained about when it failed, from its journal.
     complaint: Complaint(Option<String>),
+    /// The time, in seconds since 1970.
+    now: Now(u64),
+    /// A controller is to stay. None: nobody could be asked.
+    controllers_stay: ControllersStay(Option<bool>),
+    /// The charm of the controllers deletes records of nodes by itself.
+    controller_deletes: ControllerDeletes(bool),
+    /// Jobs that have a process on this machine. None: it cannot be told.
+    local_jobs: LocalJobs(Option<usize>),
     /// By how many seconds this machine's clock is ahead of slurmctld's, if by too many.
     skew: Skew(Option<i64>),
 }
@@ -111,6 +119,10 @@ pub fn look(view: &View, question: Question, known: &Facts) -> Result<Fact, Erro
         Question::PartitionState => Fact::PartitionState(machine::partition_state(view)),
         Question::Cause => Fact::Cause(machine::cause(view)),
         Question::Complaint => Fact::Complaint(machine::complaint(view)),
+        Question::Now => Fact::Now(slurm_ops::clock::now()),
+        Question::ControllersStay => Fact::ControllersStay(juju::controllers_stay(view)),
+        Question::ControllerDeletes => Fact::ControllerDeletes(juju::controller_deletes(view)),
+        Question::LocalJobs => Fact::LocalJobs(slurm_ops::scontrol::live_jobs(&view.host).map(|jobs| jobs.len())),
         Question::Skew => Fact::Skew(machine::skew(view)),
     })
 }
@@ -123,6 +135,8 @@ pub struct Identity {
     pub trigger: Trigger,
     /// The event alone says that this unit leaves.
     pub departs: bool,
+    /// A unit that leaves may wait in this hook.
+    pub teardown: bool,
     /// slurmd has fetched its configuration. systemd takes it away when slurmd stops, so that slurmd runs and clients
     /// of Slurm work: they may be asked at once.
     pub configured: bool,
@@ -137,6 +151,7 @@ impl Identity {
             node: node_name(&ctx.unit),
             trigger: view.trigger(),
             departs: last || ctx.event.departing_unit() == Some(&ctx.unit),
+            teardown: last || ctx.event.departing_unit() == Some(&ctx.unit) || ctx.event.broken_relation().is_some(),
             configured: slurm_ops::files::exists(&view.host, names::FETCHED_CONF),
         }
     }
@@ -240,12 +255,24 @@ pub struct Boot {
     pub marked_recently: bool,
 }
 
+/// A job on this node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobHere {
+    pub id: u64,
+    /// What stands for it in `scancel`. None: only this machine knows the job.
+    pub handle: Option<String>,
+    /// When it ends at the latest, in seconds since 1970. None: it has no time limit, or none that is known.
+    pub ends: Option<u64>,
+    /// It has ended or was cancelled, and its processes are going.
+    pub ending: bool,
+}
+
 /// What is in the way of deleting this node's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Occupancy {
     Empty,
     /// Jobs are on it, by the controllers' count or the machine's own.
-    Jobs(Vec<u64>),
+    Jobs(Vec<JobHere>),
     /// Jobs wait for this very node: without its record they would fail. As `squeue` names them.
     Awaited(Vec<String>),
     /// Reservations name it, and would go with it.

@@ -63,6 +63,14 @@ impl Charm for Slurmd {
         condition::status(facts, conditions)
     }
 
+    fn announce(step: &Step) -> Option<Status> {
+        apply::announce(step)
+    }
+
+    fn is_wait(step: &Step) -> bool {
+        matches!(step, Step::Wait { .. })
+    }
+
     fn retry_timer_is_set(view: &View) -> bool {
         retry::is_set(view)
     }

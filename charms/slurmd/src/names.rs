@@ -13,6 +13,8 @@ pub const ENDPOINT_PEER: &str = "slurmd-peer";
 pub const OPTION_PARTITION_CONFIG: &str = "partition-config";
 pub const OPTION_DEFAULT_NODE_STATE: &str = "default-node-state";
 pub const OPTION_DEFAULT_NODE_REASON: &str = "default-node-reason";
+pub const OPTION_DRAIN_TIMEOUT: &str = "drain-timeout";
+pub const OPTION_DRAIN_POLICY: &str = "drain-policy";
 pub const OPTION_SLURM_SOURCE: &str = "slurm-source";
 
 pub const ACTION_NODE_CONFIG: &str = "node-config";
@@ -46,6 +48,8 @@ pub const SLURM_USER: &str = "slurm";
 pub const SLURM_CONF: &str = "/etc/slurm/slurm.conf";
 /// What slurmd fetched, as long as it runs.
 pub const FETCHED_CONF: &str = "/run/slurm/conf/slurm.conf";
+/// Where slurmd keeps the configuration that it fetched, also when it does not run.
+pub const CONF_CACHE: &str = "/var/lib/slurm/slurmd/conf-cache";
 pub const OPTIONS_FILE: &str = slurm_ops::slurmd::DEFAULTS_FILE;
 
 /// What this charm has to know about its node beyond a refresh and a reboot.
@@ -90,8 +94,14 @@ mod tests {
         assert_eq!(declared(&["provides"]), names(&[ENDPOINT_SLURMCTLD]));
         assert_eq!(declared(&["requires"]), names(&[]));
         assert_eq!(declared(&["peers"]), names(&[ENDPOINT_PEER]));
-        let options =
-            [OPTION_PARTITION_CONFIG, OPTION_DEFAULT_NODE_STATE, OPTION_DEFAULT_NODE_REASON, OPTION_SLURM_SOURCE];
+        let options = [
+            OPTION_PARTITION_CONFIG,
+            OPTION_DEFAULT_NODE_STATE,
+            OPTION_DEFAULT_NODE_REASON,
+            OPTION_DRAIN_TIMEOUT,
+            OPTION_DRAIN_POLICY,
+            OPTION_SLURM_SOURCE,
+        ];
         assert_eq!(declared(&["config", "options"]), names(&options));
         let actions = [
             ACTION_NODE_CONFIG,

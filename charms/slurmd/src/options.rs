@@ -2,6 +2,7 @@
 //! asked elsewhere.
 
 use crate::names;
+use crate::node::departure::DrainRule;
 use slurm_conf::{Node, Partition};
 use slurm_ops::source::Source;
 use slurm_unit::OptionProblem;
@@ -13,6 +14,7 @@ pub struct Options {
     /// The partition as the operator wrote it.
     pub partition_text: String,
     pub first_state: Result<FirstState, OptionProblem>,
+    pub drain: Result<DrainRule, OptionProblem>,
     pub source: Result<Source, OptionProblem>,
 }
 
@@ -29,6 +31,8 @@ pub struct Given<'a> {
     pub partition_config: &'a str,
     pub default_node_state: &'a str,
     pub default_node_reason: &'a str,
+    pub drain_timeout: i64,
+    pub drain_policy: &'a str,
     pub slurm_source: &'a str,
 }
 
@@ -39,6 +43,7 @@ impl Options {
             partition: partition(application, given.partition_config),
             partition_text: given.partition_config.to_owned(),
             first_state: first_state(given.default_node_state, given.default_node_reason),
+            drain: drain(given.drain_timeout, given.drain_policy),
             source: given.slurm_source.parse().map_err(|error: slurm_ops::source::SourceError| {
                 OptionProblem::new(names::OPTION_SLURM_SOURCE, given.slurm_source, error.to_string())
             }),
@@ -47,7 +52,12 @@ impl Options {
 
     /// Returns what cannot be used.
     pub fn bad(&self) -> impl Iterator<Item = &OptionProblem> {
-        let bad = [self.partition.as_ref().err(), self.first_state.as_ref().err(), self.source.as_ref().err()];
+        let bad = [
+            self.partition.as_ref().err(),
+            self.first_state.as_ref().err(),
+            self.drain.as_ref().err(),
+            self.source.as_ref().err(),
+        ];
         bad.into_iter().flatten()
     }
 }
@@ -76,9 +86,32 @@ fn first_state(state: &str, reason: &str) -> Result<FirstState, OptionProblem> {
     }
 }
 
+/// A rule that cannot be used must not cost a job: a caller without a rule waits for ever.
+fn drain(timeout: i64, policy: &str) -> Result<DrainRule, OptionProblem> {
+    let Ok(seconds) = u64::try_from(timeout) else {
+        let expected = "expected seconds, or 0 for no limit";
+        return Err(OptionProblem::new(names::OPTION_DRAIN_TIMEOUT, &timeout.to_string(), expected));
+    };
+    let cancel = match policy.trim().to_ascii_lowercase().as_str() {
+        "" | "wait" => false,
+        "cancel" => true,
+        _ => return Err(OptionProblem::new(names::OPTION_DRAIN_POLICY, policy, "expected `wait` or `cancel`")),
+    };
+    Ok(DrainRule { timeout: (seconds > 0).then_some(seconds), cancel })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_drain_has_no_time_limit_unless_it_is_given_one() {
+        assert_eq!(drain(0, ""), Ok(DrainRule::default()));
+        assert_eq!(drain(0, "cancel"), Ok(DrainRule { timeout: None, cancel: true }));
+        assert_eq!(drain(60, "Cancel"), Ok(DrainRule { timeout: Some(60), cancel: true }));
+        assert_eq!(drain(-1, "wait").unwrap_err().option, "drain-timeout");
+        assert_eq!(drain(60, "kill").unwrap_err().option, "drain-policy");
+    }
 
     fn bad(given: &Given<'_>) -> Vec<&'static str> {
         Options::read("compute", given).bad().map(|bad| bad.option).collect()

@@ -1,8 +1,9 @@
 //! What a compute unit changes next, and why it is not as it should be. Pure: it reads nothing and changes nothing.
 //!
-//! No plan here stops slurmd. Data that is missing is a reason to wait: what runs goes on running.
+//! Only a node that has left stops slurmd. Data that is missing is a reason to wait: what runs goes on running.
 
 mod daemon;
+mod leaving;
 mod membership;
 mod registration;
 mod situation;
@@ -23,6 +24,8 @@ use slurm_ops::scontrol::{Candidate, NodeLookup};
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::Running;
 use slurm_unit::{OptionProblem, options};
+
+use leaving::{Why, is_part, is_same_cluster, leave, stay};
 
 pub(crate) use membership::waits;
 pub(crate) use situation::Situation;
@@ -48,15 +51,16 @@ const OF_A_RUNNING_NODE: [Question; 3] = [Question::Node, Question::PartitionSta
 
 /// Decides what to do next.
 pub fn plan(facts: &Facts, attempts: &Tried) -> Planned<Slurmd> {
-    if facts.identity()?.departs {
-        return Ok(Plan::rest(vec![Condition::Leaving]));
+    let identity = facts.identity()?;
+    if identity.departs || (identity.teardown && *facts.leaving()?) {
+        return leave(facts, attempts, Why::Unit);
     }
-    let configured = facts.identity()?.configured;
+    let configured = identity.configured;
     facts.need(&[&ALWAYS[..], if configured { &OF_A_RUNNING_NODE } else { &[] }].concat())?;
     let decision = decide(facts, attempts)?;
     let well = decision.conditions.iter().all(|condition| matches!(condition.status(), Status::Active(_)));
-    // A node on its way out is left as it is: draining and deleting it is not this plan's matter. And Juju 4 drops a
-    // leaving unit that is blocked.
+    // A unit that is removed does all of it in its first teardown hook, which is near. And Juju 4 drops a leaving unit
+    // that is blocked.
     if (!decision.steps.is_empty() || !well) && *facts.leaving()? {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
@@ -67,7 +71,9 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
     let mut conditions = problems(facts)?;
     let (mut steps, installing) = install(facts, attempts)?;
     conditions.extend(installing);
-    let Some(controller) = facts.controller()? else { return unrelated(facts, steps, conditions) };
+    let Some(controller) = facts.controller()? else {
+        return unrelated(facts, attempts, steps, conditions);
+    };
     facts.need(&about_membership(facts, controller)?)?;
     if controller.stale {
         conditions.push(Condition::StaleRelation);
@@ -101,6 +107,16 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
             return Ok(Plan::rest(conditions));
         }
     };
+    if let Ok(note) = &facts.note()?.node
+        && let Some(departure) = note.departure()
+    {
+        // A node that leaves another cluster leaves it first.
+        return if is_same_cluster(facts, data)? {
+            Ok(Plan::steps(vec![stay(note, departure)]))
+        } else {
+            leave(facts, attempts, Why::Relation)
+        };
+    }
     let situation = Situation::of(facts)?;
     let stages = [
         registration::take_over,
@@ -156,22 +172,21 @@ fn install(facts: &Facts, attempts: &Tried) -> Planning<(Vec<Step>, Vec<Conditio
     Ok((steps.into_iter().map(Step::Install).collect(), conditions.into_iter().map(Condition::Install).collect()))
 }
 
-/// Never joined, or the relation has ended: what runs keeps running.
-fn unrelated(facts: &Facts, steps: Vec<Step>, mut conditions: Vec<Condition>) -> Planning<Decision> {
+/// Never joined, or the relation has ended: then the node leaves.
+fn unrelated(facts: &Facts, attempts: &Tried, steps: Vec<Step>, mut conditions: Vec<Condition>) -> Planning<Decision> {
     if !steps.is_empty() {
         return Ok(Plan::steps(steps));
     }
     if *facts.leaving()? {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
-    let app = facts.identity()?.unit.app();
-    let up = facts.daemon()?.running == Running::Up && facts.start_file()?.neighbour.is_none();
-    conditions.push(if up && matches!(facts.node()?, NodeLookup::Present(_)) {
-        Condition::StillInService(app)
-    } else if !up && *facts.relation_expected()? {
-        Condition::RelationExpected
-    } else {
-        Condition::NotRelated(app)
+    let expected = *facts.relation_expected()?;
+    if !expected && is_part(facts)? {
+        return leave(facts, attempts, Why::Relation);
+    }
+    conditions.push(match expected {
+        true => Condition::RelationExpected,
+        false => Condition::NotRelated(facts.identity()?.unit.app()),
     });
     Ok(Plan::rest(conditions))
 }
@@ -232,6 +247,8 @@ fn too_new(facts: &Facts, data: &ControllerData) -> Planning<Option<(SlurmVersio
 
 #[cfg(test)]
 mod daemon_tests;
+#[cfg(test)]
+mod leaving_tests;
 #[cfg(test)]
 mod registration_tests;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::condition::{Condition, Waits, status};
 use crate::facts::{Facts, Question};
 use crate::names;
+use crate::node::departure::Hold;
 use crate::node::hardware::Hardware;
 use crate::node::lifecycle::RejectedConfig;
 use crate::world::{World, idle};
@@ -42,7 +43,26 @@ fn troubles() -> Vec<Condition> {
         baseline: Some(Node::from_config("RealMemory=1000 Gres=gpu:2").unwrap()),
     };
     let causes = [None, Some(Cause::Clocks), Some(Cause::Authentication), Some(Cause::NameResolution)];
-    let mut troubles = vec![
+    let job = |count, left, overdue| Hold::Jobs { count, left, overdue };
+    let holds = [
+        job(2, Some(4320), false),
+        job(1, Some(600), false),
+        job(2, Some(600), true),
+        job(2, None, false),
+        job(1, None, false),
+        Hold::Cancelled(2),
+        Hold::PendingJobs(vec![text("17")]),
+        Hold::PendingJobs(vec![text("17"), text("18_1")]),
+        Hold::Reservations(vec![text("maint")]),
+        Hold::Slurmctld,
+        Hold::Refused,
+        Hold::LocalJobs(Some(2)),
+        Hold::LocalJobs(None),
+    ];
+    let mut troubles: Vec<Condition> =
+        holds.iter().map(|hold| Condition::Departing { hold: hold.clone(), leader: false }).collect();
+    troubles.push(Condition::Departing { hold: job(2, Some(4320), false), leader: true });
+    troubles.extend([
         Condition::Leaving,
         Condition::MachineTaken { other: node(), unit: "gpu/0".parse().unwrap() },
         Condition::ReservedName("all".parse().unwrap()),
@@ -58,7 +78,6 @@ fn troubles() -> Vec<Condition> {
         failed(Obstacle::Lacking { plugin: "auth_slurm.so" }, true),
         Condition::Install(InstallCondition::InUse(old())),
         Condition::NotRelated(app()),
-        Condition::StillInService(app()),
         Condition::RelationExpected,
         Condition::NoData(app()),
         Condition::UnusableData { app: app(), why: text("key controllers: not a list") },
@@ -77,7 +96,7 @@ fn troubles() -> Vec<Condition> {
         Condition::Skew(600),
         Condition::Skew(-600),
         Condition::NodeDown { record: down(), app: app() },
-    ];
+    ]);
     troubles.extend(causes.into_iter().map(|cause| silent(false, cause, true)));
     troubles.extend(causes.into_iter().map(|cause| Condition::NotResponding { record: down(), cause }));
     troubles
@@ -141,7 +160,7 @@ fn name(condition: &Condition) -> &'static str {
         Condition::KillMode(_) => "kill mode",
         Condition::Install(_) => "install",
         Condition::NotRelated(_) => "not related",
-        Condition::StillInService(_) => "still in service",
+        Condition::Departing { .. } => "departing",
         Condition::RelationExpected => "relation expected",
         Condition::StaleRelation => "stale relation",
         Condition::NoData(_) => "no data",

@@ -1,6 +1,7 @@
 //! The changes that a plan may ask for: what, never how.
 
 use crate::names;
+use crate::node::departure::Hold;
 use crate::node::lifecycle::{BootNote, NodeNote};
 use crate::node::reregistration::Reregistration;
 use charm::{Databag, RelationId};
@@ -10,6 +11,7 @@ use slurm_ops::slurmd::SlurmdOptions;
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::ServiceStep;
 use std::fmt;
+use std::time::Duration;
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +54,22 @@ pub enum Step {
         comment: String,
     },
     OpenPort,
+    /// Keeps new jobs away, because the node leaves.
+    DrainNode,
+    /// Cancels jobs by their handles.
+    CancelJobs(Vec<String>),
+    /// Stops slurmd for good.
+    StopDaemon,
+    /// Removes what slurmd reads: options, fetched configuration, and the key unless a controller needs it here.
+    RemoveTraces {
+        key: bool,
+    },
+    /// Lets time pass in the hook that holds the machine. `leader`: nobody else can write for the application meanwhile.
+    Wait {
+        hold: Hold,
+        leader: bool,
+        pause: Duration,
+    },
 }
 
 /// Why the note about the node is written.
@@ -67,6 +85,14 @@ pub enum NoteReason {
     /// administrator's.
     SetWeight,
     ForgetWeight,
+    /// The node begins to leave.
+    Leave,
+    /// Its record is gone, or is somebody else's to delete.
+    Deleted,
+    /// The node has left.
+    Gone,
+    /// The relation is there again before the node has left.
+    Stay,
     /// What the machine has, that the node is a member, and which request works.
     Settle,
 }
@@ -97,6 +123,10 @@ impl fmt::Display for Step {
                 NoteReason::EndChange => write!(formatter, "end the new registration"),
                 NoteReason::SetWeight => write!(formatter, "note the weight to be set"),
                 NoteReason::ForgetWeight => write!(formatter, "leave the node's weight as it is"),
+                NoteReason::Leave => write!(formatter, "note that the node leaves"),
+                NoteReason::Deleted => write!(formatter, "note that slurmd must not start any more"),
+                NoteReason::Gone => write!(formatter, "note that the node has left"),
+                NoteReason::Stay => write!(formatter, "note that the node stays"),
                 NoteReason::Settle => write!(formatter, "note how the node is"),
             },
             Self::RemoveOldNotes => write!(formatter, "remove the notes of an earlier version"),
@@ -113,6 +143,12 @@ impl fmt::Display for Step {
             Self::RestoreNode { .. } => write!(formatter, "give the node back what it had"),
             Self::ReopenNode { .. } => write!(formatter, "open the node again"),
             Self::OpenPort => write!(formatter, "open port {}", names::PORT),
+            Self::DrainNode => write!(formatter, "drain the node, which leaves"),
+            Self::CancelJobs(jobs) => write!(formatter, "cancel jobs {}, drain-timeout is over", jobs.join(" ")),
+            Self::StopDaemon => write!(formatter, "stop slurmd"),
+            Self::RemoveTraces { key: true } => write!(formatter, "remove the key and slurmd's options"),
+            Self::RemoveTraces { key: false } => write!(formatter, "remove slurmd's options"),
+            Self::Wait { pause, .. } => write!(formatter, "wait for {} s", pause.as_secs()),
         }
     }
 }

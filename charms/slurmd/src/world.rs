@@ -8,8 +8,8 @@ mod effects;
 use crate::apply;
 use crate::condition::{self, Condition};
 use crate::facts::{
-    Boot, Controller, Daemon, Fact, Facts, Identity, KeyFile, KeySecret, Notes, Occupancy, Question, RemoteData,
-    StartFile,
+    Boot, Controller, Daemon, Fact, Facts, Identity, JobHere, KeyFile, KeySecret, Notes, Occupancy, Question,
+    RemoteData, StartFile,
 };
 use crate::node::lifecycle::NodeNote;
 use crate::options::{Given, Options};
@@ -28,7 +28,7 @@ use slurm_unit::install::Installation;
 use slurm_unit::service::{Running, ServiceFiles};
 
 /// More rounds than any story needs.
-const ROUNDS: usize = 64;
+const ROUNDS: usize = 512;
 pub(crate) fn data(hosts: &[&str]) -> ControllerData {
     ControllerData {
         auth_secret: SecretUri::new("secret:d3k2v5nmp25c762q3bvg").unwrap(),
@@ -97,6 +97,12 @@ pub(crate) struct World {
     pub(crate) cause: Option<Cause>,
     pub(crate) complaint: Option<String>,
     pub(crate) skew: Option<i64>,
+    pub(crate) now: u64,
+    pub(crate) controllers_stay: Option<bool>,
+    pub(crate) controller_deletes: bool,
+    pub(crate) local_jobs: Option<usize>,
+    /// What is in the way once the jobs have ended.
+    pub(crate) then: Option<Occupancy>,
     /// Why an installation does not work, and a hold, if they do not.
     pub(crate) apt: Option<Obstacle>,
     /// Steps that have no effect.
@@ -121,6 +127,7 @@ impl World {
                 unit,
                 trigger: Trigger::Juju,
                 departs: false,
+                teardown: false,
                 configured: false,
             },
             options: Options::read("compute", &Given::default()),
@@ -158,6 +165,11 @@ impl World {
             cause: None,
             complaint: None,
             skew: None,
+            now: 1_794_830_000,
+            controllers_stay: Some(true),
+            controller_deletes: false,
+            local_jobs: Some(0),
+            then: None,
             apt: None,
             vain: Vec::new(),
         }
@@ -212,7 +224,28 @@ impl World {
     }
 
     pub(crate) fn with_jobs(mut self, jobs: &[u64]) -> Self {
-        self.occupancy = if jobs.is_empty() { Occupancy::Empty } else { Occupancy::Jobs(jobs.to_vec()) };
+        let job = |id: &u64| JobHere { id: *id, handle: Some(id.to_string()), ends: None, ending: false };
+        let jobs: Vec<JobHere> = jobs.iter().map(job).collect();
+        self.occupancy = if jobs.is_empty() { Occupancy::Empty } else { Occupancy::Jobs(jobs) };
+        self
+    }
+
+    /// A job that ends after so many seconds at the latest.
+    pub(crate) fn with_job_of(mut self, seconds: u64) -> Self {
+        let ends = Some(self.now + seconds);
+        self.occupancy = Occupancy::Jobs(vec![JobHere { id: 7, handle: Some("7".to_owned()), ends, ending: false }]);
+        self
+    }
+
+    /// This unit is being removed, and this is the hook that says so.
+    pub(crate) fn departing(mut self) -> Self {
+        (self.identity.departs, self.identity.teardown, self.leaving) = (true, true, true);
+        self
+    }
+
+    /// The relation has ended.
+    pub(crate) fn unrelated(mut self) -> Self {
+        (self.controller, self.relation_expected) = (None, false);
         self
     }
 
@@ -321,6 +354,10 @@ impl World {
             Question::Cause => Fact::Cause(self.cause),
             Question::Complaint => Fact::Complaint(self.complaint.clone()),
             Question::Skew => Fact::Skew(self.skew),
+            Question::Now => Fact::Now(self.now),
+            Question::ControllersStay => Fact::ControllersStay(self.controllers_stay),
+            Question::ControllerDeletes => Fact::ControllerDeletes(self.controller_deletes),
+            Question::LocalJobs => Fact::LocalJobs(self.local_jobs),
         }
     }
 
@@ -372,7 +409,11 @@ impl World {
                         steps.push(step.to_string());
                         let outcome = self.apply(&step);
                         apply::learn(&mut facts, &step);
-                        attempts.note(step, outcome);
+                        if matches!(step, Step::Wait { .. }) {
+                            attempts = Attempts::default();
+                        } else {
+                            attempts.note(step, outcome);
+                        }
                     }
                 }
             }

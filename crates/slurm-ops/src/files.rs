@@ -215,6 +215,18 @@ pub fn remove(writer: &HostWriter, path: impl AsRef<Path>) -> Result<bool, FileE
     }
 }
 
+/// Removes the files in a directory, as far as there are any. Directories in it stay.
+pub fn empty_directory(writer: &HostWriter, path: impl AsRef<Path>) -> Result<(), FileError> {
+    let path = path.as_ref();
+    for name in list(writer.host(), path)?.unwrap_or_default() {
+        let entry = path.join(name);
+        if !writer.path(&entry).is_dir() {
+            remove(writer, entry)?;
+        }
+    }
+    Ok(())
+}
+
 /// Makes sure that a directory exists with `access`, parents included, and tells whether anything had to change.
 pub fn ensure_directory(writer: &HostWriter, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
     let path = writer.path(path);

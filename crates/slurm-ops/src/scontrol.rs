@@ -13,7 +13,7 @@ mod reservation;
 mod smoke;
 
 pub use by_hand::{job_count, node_count, node_settings, partition_settings, update};
-pub use jobs::{JobRecord, LocalJobs, cancel_jobs, jobs, jobs_on, jobs_waiting_for, local_jobs};
+pub use jobs::{JobRecord, LocalJobs, cancel_jobs, jobs, jobs_on, jobs_waiting_for, live_jobs, local_jobs};
 pub use judge::{judge_node, judge_partition};
 pub use node::{
     NodeLookup, NodeNotes, NodeRecord, NodeWord, delete_node, drain_node, drain_nodes, fail_node, node, nodes,
@@ -230,7 +230,7 @@ fn unreachable(error: &CommandError) -> ScontrolError {
 }
 
 /// A number that Slurm may leave open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 struct MaybeNumber {
     set: bool,
     infinite: bool,

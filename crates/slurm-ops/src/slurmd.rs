@@ -24,6 +24,8 @@ pub mod remnants;
 
 pub use options::{SlurmdOptions, parse_defaults, render_defaults};
 
+use options::without_options;
+
 use crate::command::CommandError;
 use crate::files::{self, Access, FileError};
 use crate::machine::{Host, HostWriter};
@@ -54,6 +56,12 @@ pub fn machine_info(host: &Host) -> Result<Node, DetectionError> {
 /// Reads the options that slurmd will start with. `None`: none are set.
 pub fn read_options(host: &Host) -> Result<Option<SlurmdOptions>, FileError> {
     Ok(files::read_text(host, DEFAULTS_FILE)?.as_deref().and_then(parse_defaults))
+}
+
+/// Takes away the options that slurmd would start with. Other lines of the file stay.
+pub fn remove_options(writer: &HostWriter) -> Result<bool, FileError> {
+    let Some(present) = files::read_text(writer.host(), DEFAULTS_FILE)? else { return Ok(false) };
+    files::replace(writer, DEFAULTS_FILE, without_options(&present).as_bytes(), &Access::own(0o644))
 }
 
 /// Writes the options that slurmd will start with, and tells whether they were different. Other lines of the file stay.

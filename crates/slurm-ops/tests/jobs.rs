@@ -157,13 +157,33 @@ fn running(jobs: &[(u64, u64, Option<u64>)]) -> Vec<JobRecord> {
     jobs.iter().map(|job| serde_json::from_value(record(job)).expect("a record")).collect()
 }
 
+fn handles(jobs: &[JobRecord]) -> Vec<String> {
+    jobs.iter().map(JobRecord::handle).collect()
+}
+
+#[test]
+fn a_job_without_a_time_limit_has_no_end() {
+    let record = |limit: &str| {
+        let number = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        let mut job = serde_json::to_value(serde_json::json!({
+            "job_id": 7, "name": "j", "user_name": "u", "partition": "p", "job_state": ["RUNNING"], "nodes": "n",
+            "required_nodes": "", "end_time": {"set": true, "infinite": false, "number": 1_794_850_942_u64},
+        }))
+        .unwrap();
+        job["time_limit"] = number(limit);
+        serde_json::from_value::<JobRecord>(job).unwrap().ends()
+    };
+    assert_eq!(record(r#"{"set": true, "infinite": false, "number": 60}"#), Some(1_794_850_942));
+    assert_eq!(record(r#"{"set": true, "infinite": true, "number": 0}"#), None);
+}
+
 #[test]
 fn a_task_of_an_array_is_cancelled_alone() {
     // The last task that was started has the array's own number.
     let jobs = running(&[(5, 5, Some(1)), (6, 5, Some(0)), (7, 0, None), (8, 8, None)]);
     assert_eq!(jobs.iter().map(JobRecord::handle).collect::<Vec<_>>(), ["5_1", "5_0", "7", "8"]);
     let sandbox = answering("scancel", "", "", 0);
-    scontrol::cancel_jobs(&sandbox.machine().writer(), &jobs[..1]).unwrap();
+    scontrol::cancel_jobs(&sandbox.machine().writer(), handles(&jobs[..1])).unwrap();
     assert_eq!(sandbox.calls(), ["scancel 5_1"]);
 }
 
@@ -173,13 +193,13 @@ fn jobs_are_cancelled_and_those_that_ended_meanwhile_are_no_obstacle() {
                  scancel: error: Kill job error on job id 8: Job/step already completing or completed\n";
     for (stderr, code) in [("", 0), (ended, 1)] {
         let sandbox = answering("scancel", "", stderr, code);
-        scontrol::cancel_jobs(&sandbox.machine().writer(), &running(&[(7, 0, None), (8, 0, None)])).unwrap();
+        scontrol::cancel_jobs(&sandbox.machine().writer(), handles(&running(&[(7, 0, None), (8, 0, None)]))).unwrap();
         assert_eq!(sandbox.calls(), ["scancel 7 8"]);
     }
     let sandbox = answering("scancel", "", CONNECT_FAILURE, 1);
-    let error = scontrol::cancel_jobs(&sandbox.machine().writer(), &running(&[(7, 0, None)])).unwrap_err();
+    let error = scontrol::cancel_jobs(&sandbox.machine().writer(), handles(&running(&[(7, 0, None)]))).unwrap_err();
     assert!(matches!(error, ScontrolError::Unreachable { .. }), "{error:?}");
-    scontrol::cancel_jobs(&sandbox.machine().writer(), &[]).unwrap();
+    scontrol::cancel_jobs(&sandbox.machine().writer(), Vec::new()).unwrap();
     assert_eq!(sandbox.calls().len(), 1, "nobody is asked to cancel nothing");
 }
 

@@ -27,6 +27,9 @@ pub mod retry;
 pub mod service;
 pub mod view;
 
+/// The reason of a drain that a charm made because a node leaves. Nobody else's drain says this.
+pub const LEAVING_REASON: &str = "juju: leaving the cluster";
+
 pub use error::Error;
 pub use options::OptionProblem;
 pub use profile::Profile;

@@ -121,15 +121,6 @@ fn a_relation_that_juju_does_not_show_yet_is_awaited() {
 }
 
 #[test]
-fn a_node_that_lost_its_relation_and_takes_jobs_says_so() {
-    let mut world = World::joined();
-    world.controller = None;
-    assert!(world.shown().starts_with("blocked: not related, still in service: `juju integrate compute"));
-    world.node = unreachable();
-    assert_eq!(world.shown(), "blocked: no controller: `juju integrate compute slurmctld`");
-}
-
-#[test]
 fn a_bad_option_is_named_with_value_and_key_whatever_else_is() {
     let world = World::joined().with_partition_config("Hidden=2");
     let expected = "blocked: option partition-config `Hidden=2`: value `2` of Hidden: expected YES or NO";

@@ -56,15 +56,6 @@ fn a_changed_key_is_loaded_at_once() {
 }
 
 #[test]
-fn a_node_whose_relation_has_ended_says_that_it_is_still_in_service() {
-    let (node, relation) = Node::joined();
-    node.hook(&Hook::broken(&relation, None));
-    let expected = "blocked: not related, still in service: `juju integrate compute slurmctld`, or run action drain";
-    assert_eq!(node.shown(), expected);
-    assert!(node.machine.is_running(names::SERVICE));
-}
-
-#[test]
 fn a_unit_added_to_a_cluster_waits_for_its_relation() {
     let node = Node::new();
     node.model.integrate((&node.app, "slurmctld"), (&node.controller, "slurmd")).unwrap();

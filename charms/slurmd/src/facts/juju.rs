@@ -3,8 +3,8 @@
 use super::{Controller, Facts, KeySecret, RemoteData};
 use crate::names;
 use crate::options::{Given, Options};
-use charm::Databag;
 use charm::tools::{Port, SecretAnswer};
+use charm::{Databag, Event};
 use slurm_interface::ControllerData;
 use slurm_ops::keys::{AuthKey, KeySet};
 use slurm_unit::{Error, View};
@@ -15,6 +15,8 @@ pub(super) fn options(view: &View) -> Result<Options, Error> {
         partition_config: config.string(names::OPTION_PARTITION_CONFIG),
         default_node_state: config.string(names::OPTION_DEFAULT_NODE_STATE),
         default_node_reason: config.string(names::OPTION_DEFAULT_NODE_REASON),
+        drain_timeout: config.integer(names::OPTION_DRAIN_TIMEOUT).unwrap_or(0),
+        drain_policy: config.string(names::OPTION_DRAIN_POLICY),
         slurm_source: config.string(names::OPTION_SLURM_SOURCE),
     };
     Ok(Options::read(view.ctx.unit.app().as_str(), &given))
@@ -37,6 +39,26 @@ pub(super) fn controller(view: &View) -> Result<Option<Controller>, Error> {
 pub(super) fn relation_expected(view: &View) -> Result<bool, Error> {
     let ends = view.ctx.event.broken_relation().is_some();
     Ok(!ends && view.juju.goal_state()?.has_relation(names::ENDPOINT_SLURMCTLD))
+}
+
+/// A controller that is to stay will answer again.
+pub(super) fn controllers_stay(view: &View) -> Option<bool> {
+    view.juju.goal_state().map(|goal| goal.has_staying_unit(names::ENDPOINT_SLURMCTLD)).ok()
+}
+
+/// The Python charms do not tell their version of Slurm. Asked while the relation can still be read, also in its last
+/// hook; what cannot be read is taken for a controller of ours.
+pub(super) fn controller_deletes(view: &View) -> bool {
+    let (ctx, juju) = (&view.ctx, &view.juju);
+    let relations = juju.relations(ctx, names::ENDPOINT_SLURMCTLD).unwrap_or_default();
+    let Some(relation) = relations.last().or(ctx.event.broken_relation()) else { return false };
+    let told = match &ctx.event {
+        Event::Relation(event) if event.relation == *relation => event.remote_app.clone(),
+        _ => None,
+    };
+    let app = told.or_else(|| juju.relation_list_app(relation).ok().flatten());
+    let bag = app.and_then(|app| juju.relation_get_app(relation, &app).ok()).unwrap_or_default();
+    matches!(ControllerData::decode(&bag), Ok(Some(data)) if data.slurm_version.is_none())
 }
 
 pub(super) fn published(view: &View, known: &Facts) -> Result<Option<Databag>, Error> {

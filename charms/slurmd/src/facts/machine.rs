@@ -1,6 +1,6 @@
 //! Looks at the machine and at Slurm, through `slurm-ops`.
 
-use super::{Boot, Daemon, Facts, KeyFile, Notes, Occupancy, StartFile, node_name};
+use super::{Boot, Daemon, Facts, JobHere, KeyFile, Notes, Occupancy, StartFile, node_name};
 use crate::names;
 use crate::node::lifecycle;
 use slurm_conf::{Node, NodeName};
@@ -12,6 +12,7 @@ use slurm_ops::{address, clock, hardware, keys, slurmd, systemd};
 use slurm_unit::note::{self, Noted};
 use slurm_unit::service::{Running, running};
 use slurm_unit::{Error, View};
+use std::collections::BTreeMap;
 
 pub(super) fn daemon(view: &View) -> Result<Daemon, Error> {
     let unit = systemd::state(&view.host, names::SERVICE)?;
@@ -135,13 +136,15 @@ pub(super) fn occupancy(view: &View) -> Occupancy {
     let (host, node) = (&view.host, &node_name(&view.ctx.unit));
     let Ok(queue) = scontrol::jobs_on(host, node) else { return Occupancy::Unknown };
     let LocalJobs::Known(local) = scontrol::local_jobs(host, node) else { return Occupancy::Unknown };
+    let local = local.into_iter().map(|id| JobHere { id, handle: None, ends: None, ending: false });
+    let mut jobs: BTreeMap<u64, JobHere> = local.map(|job| (job.id, job)).collect();
     // Jobs that wait are not on the node, whatever the filter of `squeue` thinks.
-    let running = queue.iter().filter(|job| !job.has("PENDING")).map(|job| job.id);
-    let mut jobs: Vec<u64> = running.chain(local).collect();
-    jobs.sort_unstable();
-    jobs.dedup();
+    jobs.extend(queue.iter().filter(|job| !job.has("PENDING")).map(|job| {
+        let (handle, ending) = (Some(job.handle()), job.has("COMPLETING"));
+        (job.id, JobHere { id: job.id, handle, ends: job.ends(), ending })
+    }));
     if !jobs.is_empty() {
-        return Occupancy::Jobs(jobs);
+        return Occupancy::Jobs(jobs.into_values().collect());
     }
     match scontrol::jobs_waiting_for(host, node) {
         Ok(waiting) if waiting.is_empty() => {}

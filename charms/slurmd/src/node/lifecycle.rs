@@ -1,6 +1,7 @@
 //! What this charm has to know about its node in a later dispatch: one versioned note, and what earlier versions kept
 //! in six files.
 
+use super::departure::Departure;
 use super::reregistration::Reregistration;
 use crate::names;
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use slurm_ops::{HostWriter, files};
 use slurm_unit::note::Note;
 use slurm_unit::{Error, View};
 
-/// Where the node is in its life. Leaving will have its stages here, too.
+/// Where the node is in its life.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lifecycle {
@@ -19,6 +20,10 @@ pub enum Lifecycle {
     Member,
     /// Its record is being replaced, and this is what the new one has to get back.
     Reregistering(Box<Reregistration>),
+    /// The unit is being removed, or its relation with the controllers has ended.
+    Leaving(Departure),
+    /// It has left. The unit may join again.
+    Gone,
 }
 
 /// What this charm knows about its node, beyond a crash, a refresh and a reboot.
@@ -52,7 +57,15 @@ impl NodeNote {
     pub fn reregistration(&self) -> Option<&Reregistration> {
         match &self.lifecycle {
             Lifecycle::Reregistering(change) => Some(change),
-            Lifecycle::Joining | Lifecycle::Member => None,
+            Lifecycle::Joining | Lifecycle::Member | Lifecycle::Leaving(_) | Lifecycle::Gone => None,
+        }
+    }
+
+    /// Returns the departure under way.
+    pub fn departure(&self) -> Option<&Departure> {
+        match &self.lifecycle {
+            Lifecycle::Leaving(departure) => Some(departure),
+            _ => None,
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::names;
 use serde::{Deserialize, Serialize};
 use slurm_conf::Node;
 use slurm_ops::scontrol::{NodeLookup, NodeNotes, NodeRecord};
+use slurm_unit::LEAVING_REASON;
 
 /// What a node has to get back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,9 +119,9 @@ pub fn comment_of(comment: &str) -> &str {
     }
 }
 
-/// Says whether this charm closed the node.
+/// Says whether this charm closed the node: for another description, or because the node was about to leave.
 pub fn is_ours(record: &NodeRecord) -> bool {
-    record.has("DRAIN") && record.reason == names::CHANGE_REASON
+    record.has("DRAIN") && [names::CHANGE_REASON, LEAVING_REASON].contains(&record.reason.as_str())
 }
 
 /// Says whether Slurm closed the node because its description does not fit the machine. Another description may fit.

@@ -103,7 +103,7 @@ pub(crate) fn waits(situation: &Situation<'_>, record: &NodeRecord) -> Planning<
     Ok(Some(match situation.facts.occupancy() {
         Ok(Occupancy::Jobs(jobs)) => {
             let closed = is_closed(record) && !is_ours(record);
-            Waits::Jobs { jobs: jobs.clone(), closed }
+            Waits::Jobs { jobs: jobs.iter().map(|job| job.id).collect(), closed }
         }
         Ok(Occupancy::Awaited(jobs)) => Waits::PendingJobs(jobs.clone()),
         Ok(Occupancy::Reserved(names)) => Waits::Reservations(names.clone()),

@@ -150,7 +150,7 @@ fn settled_note(situation: &Situation<'_>, note: &NodeNote) -> Planning<NodeNote
         settled.detection = Some(Detection { invocation: situation.daemon.invocation.clone(), baseline, found });
     }
     if let NodeLookup::Present(record) = situation.lookup {
-        if note.lifecycle == Lifecycle::Joining {
+        if matches!(note.lifecycle, Lifecycle::Joining | Lifecycle::Gone) {
             settled.lifecycle = Lifecycle::Member;
         }
         // What Slurm took in place is not known to work before slurmd has been started with it.

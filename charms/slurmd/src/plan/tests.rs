@@ -204,13 +204,6 @@ fn what_an_administrator_did_to_the_node_is_not_undone() {
 }
 
 #[test]
-fn losing_the_relation_stops_nothing() {
-    let mut world = World::joined();
-    world.controller = None;
-    check(world, &NOTHING);
-}
-
-#[test]
 fn losing_the_data_stops_nothing() {
     let mut world = World::joined();
     world.controller.as_mut().unwrap().data = RemoteData::Nothing;

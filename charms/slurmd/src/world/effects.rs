@@ -1,7 +1,7 @@
 //! What a step does to the world, as far as a plan can see it.
 
 use super::{World, idle, set_aside};
-use crate::facts::{Boot, KeyFile, StartFile};
+use crate::facts::{Boot, KeyFile, Occupancy, StartFile};
 use crate::names;
 use crate::node::description::{features, weight};
 use crate::node::lifecycle::BootNote;
@@ -66,6 +66,16 @@ impl World {
                 record.state.retain(|state| !*resume || state != "DRAIN");
             }
             Step::OpenPort => self.port_open = true,
+            Step::DrainNode => set_aside(self.record_mut(), "DRAIN", slurm_unit::LEAVING_REASON),
+            Step::CancelJobs(_) => self.occupancy = Occupancy::Empty,
+            Step::StopDaemon => (self.daemon.running, self.daemon.with) = (Running::Stopped, None),
+            Step::RemoveTraces { key } => {
+                self.start_file = StartFile::default();
+                if *key {
+                    self.key = KeyFile::default();
+                }
+            }
+            Step::Wait { pause, .. } => self.passes(pause.as_secs()),
         }
         Outcome::Done
     }
@@ -84,6 +94,17 @@ impl World {
             (InstallStep::ReportVersion(version), _) => self.installation.reported = Some(version.clone()),
         }
         Outcome::Done
+    }
+
+    /// Time passes, and jobs end.
+    fn passes(&mut self, seconds: u64) {
+        self.now += seconds;
+        if let Occupancy::Jobs(jobs) = &mut self.occupancy {
+            jobs.retain(|job| job.ends.is_none_or(|end| end > self.now));
+            if jobs.is_empty() {
+                self.occupancy = self.then.take().unwrap_or(Occupancy::Empty);
+            }
+        }
     }
 
     fn mark(&mut self) {

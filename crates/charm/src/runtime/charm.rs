@@ -67,6 +67,12 @@ pub trait Charm: Sized {
         None
     }
 
+    /// Says whether a step only lets time pass. After it a dispatch begins anew: what was attempted may be attempted
+    /// again, and the rounds are counted from here.
+    fn is_wait(_step: &Self::Step) -> bool {
+        false
+    }
+
     /// Says whether the retry timer is set.
     fn retry_timer_is_set(view: &Self::View) -> bool;
 

@@ -76,7 +76,9 @@ impl<C: Charm> Dispatch<'_, C> {
         let mut attempts = Attempts::default();
         let mut taken = Vec::new();
         let mut shown = Shown::NotAsked;
-        for _ in 0..MAX_ROUNDS {
+        let mut rounds = 0;
+        while rounds < MAX_ROUNDS {
+            rounds += 1;
             match C::plan(&facts, &attempts) {
                 // The status that Juju shows is asked beside other looks: it is compared at the end.
                 Err(ask) if matches!(shown, Shown::NotAsked) && ask.has_several() => {
@@ -91,10 +93,15 @@ impl<C: Charm> Dispatch<'_, C> {
                 }
                 Ok(Plan { steps, .. }) => {
                     for step in steps {
-                        taken.push(step.to_string());
                         let outcome = self.take(&step, &mut shown)?;
                         C::learn(&mut facts, &step, &outcome);
-                        attempts.note(step, outcome);
+                        if C::is_wait(&step) {
+                            (attempts, rounds) = (Attempts::default(), 0);
+                            self.tools.forget_the_living();
+                        } else {
+                            taken.push(step.to_string());
+                            attempts.note(step, outcome);
+                        }
                     }
                 }
             }
@@ -133,7 +140,10 @@ impl<C: Charm> Dispatch<'_, C> {
 
     /// Applies one step.
     fn take(&self, step: &C::Step, shown: &mut Shown) -> Result<C::Outcome, RoundsError<C::Error>> {
-        tracing::info!("{step}");
+        match C::is_wait(step) {
+            true => tracing::debug!("{step}"),
+            false => tracing::info!("{step}"),
+        }
         if let Some(status) = C::announce(step)
             && !shown.is(&status)
         {

@@ -50,6 +50,9 @@ struct World {
 
 struct Counter;
 
+/// A goal for which a counter waits, longer than it may plan.
+const PATIENT: u32 = 1000;
+
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("no power")]
 struct NoPower;
@@ -95,6 +98,9 @@ impl Charm for Counter {
     fn plan(facts: &Facts, attempts: &Attempts<String, u32>) -> Result<Plan<String, Awaited>, Ask<Question>> {
         facts.need(&[Question::Count, Question::Goal])?;
         let (at, goal) = (*facts.count()?, *facts.goal()?);
+        if at < goal && goal == PATIENT {
+            return Ok(Plan::steps(vec!["wait".to_owned()]));
+        }
         if at < goal {
             return Ok(Plan::steps(vec![format!("count to {}", at + 1)]));
         }
@@ -120,7 +126,15 @@ impl Charm for Counter {
     }
 
     fn announce(step: &String) -> Option<Status> {
-        (step == "count to 2").then(|| Status::maintenance("nearly there"))
+        match step.as_str() {
+            "count to 2" => Some(Status::maintenance("nearly there")),
+            "wait" => Some(Status::maintenance("waiting")),
+            _ => None,
+        }
+    }
+
+    fn is_wait(step: &String) -> bool {
+        step == "wait"
     }
 
     fn retry_timer_is_set(view: &Shared) -> bool {
@@ -200,6 +214,14 @@ fn a_status_that_is_no_longer_true_is_replaced() {
 fn a_plan_that_never_settles_is_an_error_that_names_its_wish() {
     let run = settle(&World { stuck: true, ..counting(0, 1) }, UNKNOWN, false);
     assert!(run.outcome.unwrap_err().to_string().ends_with("still wants to count to 1"));
+}
+
+#[test]
+fn a_wait_may_last_for_more_rounds_than_a_plan() {
+    let run = settle(&counting(0, PATIENT), UNKNOWN, false);
+    assert!(run.outcome.unwrap().is_empty(), "a wait changes nothing");
+    let expected = [r#"status-set -- maintenance waiting"#, r#"status-set -- active "at 1000""#];
+    assert_eq!(run.calls[1..], expected, "a status that is shown is not set again");
 }
 
 #[test]

@@ -41,6 +41,11 @@ impl GoalState {
         self.relations.get(endpoint).is_some_and(|members| !members.is_empty())
     }
 
+    /// Says whether a remote unit at an endpoint is to stay.
+    pub fn has_staying_unit(&self, endpoint: &str) -> bool {
+        !self.remote_units(endpoint).is_empty()
+    }
+
     /// Returns the remote units at an endpoint that are to stay.
     pub fn remote_units(&self, endpoint: &str) -> Vec<UnitName> {
         let members = self.relations.get(endpoint).into_iter().flatten();

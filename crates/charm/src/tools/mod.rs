@@ -94,6 +94,13 @@ impl Tools {
         &self.juju
     }
 
+    /// Forgets the answers that Juju does not keep as they were at the start of a hook: who exists, and who leads.
+    pub(crate) fn forget_the_living(&self) {
+        let mut session = self.juju.link.session();
+        session.forget("goal-state");
+        session.leader = None;
+    }
+
     /// Returns the half that changes.
     pub fn writer(&self) -> &JujuWriter {
         &self.writer

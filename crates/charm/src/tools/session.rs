@@ -57,8 +57,8 @@ impl Session {
         bag
     }
 
-    /// Forgets what a tool said, because a write has changed it.
-    fn forget(&mut self, tool: &str) {
+    /// Forgets what a tool said, because a write or time has changed it.
+    pub(super) fn forget(&mut self, tool: &str) {
         self.answers.retain(|line, _| line.split(' ').next() != Some(tool));
     }
 }

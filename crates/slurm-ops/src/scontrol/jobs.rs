@@ -4,7 +4,7 @@
 //! A node is empty only if both say so. Neither is proof alone: slurmctld may have forgotten a job that still runs,
 //! and a node keeps naming jobs whose processes were killed.
 
-use super::{ScontrolError, ask, client, refusal, run_json, scontrol};
+use super::{MaybeNumber, ScontrolError, ask, client, refusal, run_json, scontrol};
 use crate::command::Command;
 use crate::machine::{Host, HostWriter};
 use serde::Deserialize;
@@ -42,6 +42,12 @@ pub struct JobRecord {
     /// Its place in that array; not set while several tasks that wait share one record.
     #[serde(rename = "array_task_id", default)]
     task: Number,
+    /// How long it may run, in minutes.
+    #[serde(default)]
+    time_limit: MaybeNumber,
+    /// When it ends at the latest, in seconds since 1970.
+    #[serde(default)]
+    end_time: MaybeNumber,
 }
 
 /// A number as Slurm writes it.
@@ -62,6 +68,11 @@ impl JobRecord {
             (Number { number: array @ 1.., .. }, Number { set: true, number }) => format!("{array}_{number}"),
             _ => self.id.to_string(),
         }
+    }
+
+    /// Returns when it ends at the latest, in seconds since 1970. `None`: it has no time limit.
+    pub fn ends(&self) -> Option<u64> {
+        self.time_limit.finite().and_then(|_| self.end_time.finite())
     }
 
     /// Tells whether the job is in a state or carries a flag.
@@ -104,12 +115,10 @@ pub fn jobs_waiting_for(host: &Host, node: &NodeName) -> Result<Vec<JobRecord>, 
     Ok(waiting.into_iter().filter(|job| job.waits_for(node)).collect())
 }
 
-/// Cancels jobs, which then take until their processes have ended. One that has ended already is no obstacle.
-pub fn cancel_jobs<'a>(
-    writer: &HostWriter,
-    jobs: impl IntoIterator<Item = &'a JobRecord>,
-) -> Result<(), ScontrolError> {
-    let handles: Vec<String> = jobs.into_iter().map(JobRecord::handle).collect();
+/// Cancels jobs by their [handles](JobRecord::handle). They then take until their processes have ended. One that has
+/// ended already is no obstacle.
+pub fn cancel_jobs(writer: &HostWriter, handles: impl IntoIterator<Item = String>) -> Result<(), ScontrolError> {
+    let handles: Vec<String> = handles.into_iter().collect();
     if handles.is_empty() {
         return Ok(());
     }
@@ -170,8 +179,9 @@ pub fn local_jobs(host: &Host, node: &NodeName) -> LocalJobs {
 }
 
 /// Returns the jobs that have a process of Slurm on this machine, `slurmstepd: [39.batch]`. `None`: it cannot be told,
-/// because there is no table of processes, or one of them does not say yet whose it is.
-fn live_jobs(host: &Host) -> Option<BTreeSet<u64>> {
+/// because there is no table of processes, or one of them does not say yet whose it is. Asks neither slurmctld nor
+/// slurmd.
+pub fn live_jobs(host: &Host) -> Option<BTreeSet<u64>> {
     let table = host.path("/proc");
     if !table.join("1").exists() {
         return None;
@@ -183,6 +193,10 @@ fn live_jobs(host: &Host) -> Option<BTreeSet<u64>> {
         let Some(rest) = words.rsplit_once('/').map_or(&*words, |(_, name)| name).strip_prefix("slurmstepd") else {
             continue;
         };
+        // The process that keeps the control group of all steps belongs to no job.
+        if rest.trim_matches('\0').trim() == "infinity" {
+            continue;
+        }
         let job = rest.strip_prefix(": [").and_then(|rest| rest.split_once('.')).and_then(|(job, _)| job.parse().ok());
         jobs.insert(job?);
     }

@@ -86,6 +86,11 @@ pub fn render_defaults(present: &str, options: &SlurmdOptions) -> String {
     text
 }
 
+/// Returns the environment file without options. Every other line stays as it is.
+pub(super) fn without_options(present: &str) -> String {
+    present.lines().filter(|line| !is_variable(line)).map(|line| format!("{line}\n")).collect()
+}
+
 /// Reads the options from the environment file. `None`: they are not set, or not those of a dynamic node.
 pub fn parse_defaults(text: &str) -> Option<SlurmdOptions> {
     let line = text.lines().rev().find(|line| is_variable(line))?;
@@ -152,6 +157,11 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!((lines.len(), lines[0], lines[2]), (3, "A=1", "B=2"));
         assert_eq!(parse_defaults(&text), Some(sample()));
+    }
+
+    #[test]
+    fn the_options_go_and_the_rest_stays() {
+        assert_eq!(without_options(&render_defaults(PACKAGED, &sample())), PACKAGED);
     }
 
     #[test]

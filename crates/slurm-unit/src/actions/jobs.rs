@@ -51,7 +51,7 @@ pub fn destroy_jobs(
         (false, false) => {
             // A job that slurmctld does not have there is not its to cancel: the number may stand for another job
             // elsewhere.
-            scontrol::cancel_jobs(writer, jobs.values().flatten())
+            scontrol::cancel_jobs(writer, jobs.values().flatten().map(JobRecord::handle))
                 .map_err(|error| refused(&format!("could not cancel jobs {}", names(&jobs)), &error))?;
             await_no_jobs((host, juju), nodes, here, Some(&jobs))?;
             "cancelled"
