@@ -47,11 +47,13 @@ def new_cluster(request):
     failed_before = request.session.testsfailed
     failed = lambda: request.session.testsfailed > failed_before
 
-    def make():
+    def make(version=None):
+        """`version`: which Juju a model of juju-local behaves like, if not the usual one."""
         cluster = Cluster(jubilant.Juju())
         # Regular update-status hooks would only be in the way; tests that want one ask for it.
         model = os.environ.get("CLUSTER_MODEL") or f"cluster-{secrets.token_hex(3)}"
-        cluster.juju.add_model(model, config={"update-status-hook-interval": "60m"})
+        config = {"update-status-hook-interval": "60m"} | ({"juju-version": version} if version else {})
+        cluster.juju.add_model(model, config=config)
         made.append((cluster, model))
         return cluster
 

@@ -42,6 +42,8 @@ enum Tier {
     JujuLocal,
     /// It works: pytest and jubilant on booted machines with real Slurm
     Cluster,
+    /// Nothing is lost on the way out: the part of cluster about nodes, relations and applications that leave
+    Leaving,
     /// The stand-in tells no lies: recordings of a real Juju, replayed
     Conformance,
 }
@@ -54,14 +56,17 @@ impl Tier {
             Tier::Fuzz => "fuzz",
             Tier::JujuLocal => "juju-local",
             Tier::Cluster => "cluster",
+            Tier::Leaving => "leaving",
             Tier::Conformance => "conformance",
         }
     }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    // Building the fuzz targets takes longer than all the tests that cost no machines.
-    let usual = Tier::value_variants().iter().copied().filter(|tier| arguments.all || *tier != Tier::Fuzz);
+    // Building the fuzz targets takes longer than all the tests that cost no machines. What is part of another tier is
+    // not run twice.
+    let usual = Tier::value_variants().iter().copied();
+    let usual = usual.filter(|tier| (arguments.all || *tier != Tier::Fuzz) && *tier != Tier::Leaving);
     let wanted: Vec<Tier> = arguments.tier.map_or_else(|| usual.collect(), |tier| vec![tier]);
     let mut phases = Phases::begin();
     let mut total = Counts::default();

@@ -21,6 +21,9 @@ const SLURMUTILS_VARIABLE: &str = "SLURMUTILS";
 /// The tests that belong to the stand-in and not to the charms.
 const JUJU_LOCAL_TESTS: &str = "tests/juju_local";
 
+/// Those of the cluster that are about leaving it.
+const LEAVING_TESTS: &str = "tests/test_leaving.py";
+
 /// How a tier ended.
 pub(super) struct Outcome {
     pub(super) counts: Counts,
@@ -56,6 +59,7 @@ pub(super) fn run(tier: Tier, extent: Extent<'_>, rest: &[String], machines: &mu
             }
             pytest(command.args(["--ignore", JUJU_LOCAL_TESTS]).args(rest))
         }
+        Tier::Leaving => pytest(pytest_of_ours(LEAVING_TESTS, extent, machines)?.args(rest)),
         Tier::Conformance => conformance::run(rest, machines),
     }
 }
@@ -156,7 +160,7 @@ pub(super) enum Machines {
 impl Machines {
     /// Begins what takes long, if a tier that runs later will need it.
     pub(super) fn prepare(wanted: &[Tier], slurm: Option<&str>) -> Self {
-        if !wanted.iter().any(|tier| matches!(tier, Tier::JujuLocal | Tier::Cluster | Tier::Conformance)) {
+        if !wanted.iter().any(|tier| matches!(tier, Tier::JujuLocal | Tier::Cluster | Tier::Leaving | Tier::Conformance)) {
             return Machines::Unused;
         }
         if !program::is_root() {

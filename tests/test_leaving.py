@@ -1,0 +1,285 @@
+"""Nodes, relations and applications that leave, with jobs that must not notice. `cargo xtask test leaving` runs these.
+
+Every job writes a heartbeat each second to a directory that the machines share and leaves a mark at its end, so that a
+job that died, was restarted or stood still shows, also when its machine is gone.
+"""
+import json
+import re
+import time
+
+import jubilant
+import pytest
+
+import host
+from cluster import JSON, eventually, for_a_while
+
+pytestmark = pytest.mark.skipif(not host.is_juju_local(), reason="needs a directory that the machines share")
+
+SHARE = "/srv/heartbeats"
+# Short, so that a partition does not wait for minutes until Slurm forgets the jobs that ended in it.
+FORGETS = "MinJobAge=5"
+# How long a job may not be heard of, in seconds: machines boot beside it, on two processors.
+LONGEST_GAP = 8
+REASON = "juju: leaving the cluster"
+
+
+class Stage:
+    """A cluster whose machines share a directory for heartbeats."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.jobs = {}
+
+    def share(self, *units):
+        for unit in units:
+            machine = self.cluster.machine_of(unit)
+            self.cluster.local("share", "attach", "heartbeats", machine, SHARE)
+            self.cluster.root(unit, "chmod", "1777", SHARE)
+
+    def start(self, node, seconds, *options, partition="compute"):
+        """Submits a job of so many seconds to a node, and returns it when it runs and Slurm has written that down."""
+        beats = f"for i in $(seq {seconds}); do date +%s >>{SHARE}/$SLURM_JOB_ID; sleep 1; done"
+        job = self.cluster.submit(
+            f"{beats}; touch {SHARE}/$SLURM_JOB_ID.end", f"--nodelist={node}", "--time=60", *options, partition=partition
+        )
+        self.cluster.await_job(job, "RUNNING")
+        self.cluster.await_saved(job)
+        self.jobs[job] = (node, seconds)
+        return job
+
+    def new_unit(self, application="compute"):
+        """Adds a unit, and returns it and its node when it takes jobs."""
+        known = set(self.cluster.juju.status().get_units(application))
+        self.cluster.add_unit(application)
+        [unit] = eventually(
+            lambda: set(self.cluster.juju.status().get_units(application)) - known, bool, "the new unit", 60
+        )
+        self.cluster.await_message(unit, "^active: idle", 120)
+        self.share(unit)
+        return unit, unit.replace("/", "-")
+
+    def new_application(self, name, units=1):
+        self.cluster.deploy_compute(name, units=units)
+        self.cluster.juju.integrate("slurmctld", name)
+        self.cluster.settle(**{"slurmctld": 1, name: units})
+        self.share(*self.cluster.juju.status().get_units(name))
+
+    def nodes(self):
+        shown = self.cluster.on(self.cluster.controller, "scontrol", "show", "nodes", JSON)
+        return {node["name"] for node in json.loads(shown)["nodes"]}
+
+    def units(self, application):
+        status = self.cluster.juju.status()
+        return set(status.get_units(application)) if application in status.apps else set()
+
+    def await_gone(self, unit, seconds=120):
+        application = unit.split("/")[0]
+        eventually(lambda: self.units(application), lambda seen: unit not in seen, f"units without {unit}", seconds)
+
+    def await_no_partition(self, name, seconds=180):
+        eventually(self.cluster.partitions, lambda seen: name not in seen, "partitions", seconds)
+        eventually(self.cluster.slurm_conf, lambda seen: name not in words(seen), f"slurm.conf without {name}", seconds)
+
+    def assert_well(self, job):
+        """The job ended by itself where it began, without a break."""
+        node, seconds = self.jobs.pop(job)
+        read = lambda: self.cluster.job(job)
+        seen = eventually(read, lambda seen: seen["JobState"] not in ("RUNNING", "COMPLETING"), f"end of {job}", 90)
+        assert (seen["JobState"], seen["Restarts"], seen["BatchHost"]) == ("COMPLETED", "0", node), seen
+        self.assert_heartbeat(job, seconds)
+
+    def assert_heartbeat(self, job, seconds):
+        path = f"{SHARE}/{job}"
+        text = self.cluster.root(self.cluster.controller, "cat", path)
+        self.cluster.root(self.cluster.controller, "test", "-e", f"{path}.end")
+        beats = [int(line) for line in text.split()]
+        gaps = [later - earlier for earlier, later in zip(beats, beats[1:])]
+        assert len(beats) == seconds and max(gaps) <= LONGEST_GAP, f"job {job}: {len(beats)} beats, gaps {gaps}"
+
+    def assert_whole(self, *gone):
+        """Nothing is left of nodes that left, and a slurmctld that starts anew loses nothing."""
+        assert not self.nodes() & set(gone)
+        running = self.running()
+        self.cluster.root(self.cluster.controller, "systemctl", "restart", "slurmctld")
+        eventually(self.pings, lambda seen: "UP" in seen, "slurmctld after a restart", 30)
+        assert self.running() == running
+        assert not self.nodes() & set(gone)
+
+    def pings(self):
+        try:
+            return self.cluster.on(self.cluster.controller, "scontrol", "ping")
+        except jubilant.CLIError as error:
+            return error.stdout
+
+    def running(self):
+        shown = self.cluster.on(self.cluster.controller, "squeue", "--noheader", "--format=%i %T")
+        return sorted(shown.splitlines())
+
+
+def words(text):
+    return set(re.findall(r"[\w-]+", text))
+
+
+def make(new_cluster, version=None):
+    cluster = new_cluster(version)
+    cluster.deploy_controller(config={"slurm-conf-parameters": FORGETS})
+    cluster.deploy_compute(units=1)
+    cluster.juju.integrate("slurmctld", "compute")
+    cluster.settle(slurmctld=1, compute=1)
+    stage = Stage(cluster)
+    stage.share("slurmctld/0", "compute/0")
+    return stage
+
+
+@pytest.fixture(scope="module")
+def stage(new_cluster):
+    return make(new_cluster)
+
+
+@pytest.fixture(scope="module")
+def old_stage(new_cluster):
+    """The same on Juju 3.6, where the other side hears of a leaver before the leaver itself has done anything."""
+    return make(new_cluster, "3.6")
+
+
+@pytest.fixture(autouse=True)
+def no_job_stays(request):
+    yield
+    for name in ("stage", "old_stage"):
+        stage = (request.node.funcargs or {}).get(name)
+        if stage:
+            stage.cluster.root(stage.cluster.controller, "scancel", "--user=ubuntu")
+            stage.jobs.clear()
+
+
+def remove_a_unit_with_a_job(stage):
+    cluster = stage.cluster
+    unit, node = stage.new_unit()
+    job = stage.start(node, 45)
+    cluster.juju.remove_unit(unit)
+    cluster.await_message(unit, r"^maintenance: draining: 1 job, ends in \d+:\d\d:\d\d", 30)
+    assert "DRAIN" in cluster.state(node) and cluster.node(node)["reason"] == REASON
+    # Events come and go meanwhile, and the controller has to leave the node alone.
+    for _ in range(3):
+        cluster.fire(cluster.controller)
+        assert cluster.job(job)["JobState"] == "RUNNING"
+        time.sleep(2)
+    machine = cluster.machine_of(unit)
+    cluster.await_job(job, "COMPLETED", 90)
+    stage.assert_well(job)
+    stage.await_gone(unit)
+    eventually(lambda: cluster.machines(), lambda seen: machine not in seen, f"machines without {machine}", 60)
+    stage.assert_whole(node)
+    cluster.await_message(cluster.controller, "^active: primary - UP$", 120)
+
+
+def test_a_unit_that_is_removed_waits_for_its_job(stage):
+    remove_a_unit_with_a_job(stage)
+
+
+def test_a_unit_that_is_removed_waits_for_its_job_on_juju_3_6(old_stage):
+    remove_a_unit_with_a_job(old_stage)
+
+
+def test_destroy_jobs_ends_the_wait(stage):
+    cluster = stage.cluster
+    unit, node = stage.new_unit()
+    other = stage.start("compute-0", 30)
+    job = stage.start(node, 600)
+    cluster.juju.remove_unit(unit)
+    cluster.await_message(unit, "^maintenance: draining: 1 job", 30)
+    told = cluster.act(cluster.controller, "destroy-jobs", nodes=node, dry_run=True)
+    assert job in told["jobs"] and "ubuntu" in told["details"], told
+    cluster.act(cluster.controller, "destroy-jobs", nodes=node)
+    stage.await_gone(unit)
+    assert cluster.job(job)["JobState"] == "CANCELLED"
+    stage.jobs.pop(job)
+    stage.assert_well(other)
+    stage.assert_whole(node)
+
+
+def test_a_relation_that_is_removed_lets_jobs_end(stage):
+    cluster = stage.cluster
+    stage.new_application("short")
+    job = stage.start("short-0", 40, partition="short")
+    cluster.juju.remove_relation("slurmctld", "short")
+    cluster.await_message("short/0", "^maintenance: draining: 1 job", 30)
+    eventually(lambda: cluster.partition("short")["State"], lambda seen: seen == "INACTIVE", "state of the partition", 30)
+    with pytest.raises(jubilant.CLIError):
+        cluster.submit("true", partition="short")
+    stage.assert_well(job)
+    cluster.await_message("short/0", "^blocked: no controller", 120)
+    stage.await_no_partition("short")
+    with pytest.raises(jubilant.CLIError):
+        cluster.root("short/0", "systemctl", "is-active", "slurmd")
+    for path in ("/etc/slurm/slurm.jwks", "/run/slurm/conf/slurm.conf", "/var/lib/slurm/slurmd/conf-cache/slurm.conf"):
+        with pytest.raises(jubilant.CLIError):
+            cluster.root("short/0", "test", "-e", path)
+    stage.assert_whole("short-0")
+    cluster.await_message(cluster.controller, "^active: primary - UP$", 120)
+    cluster.juju.remove_application("short")
+
+
+def test_integrating_again_takes_a_node_back(stage):
+    cluster = stage.cluster
+    stage.new_application("again")
+    job = stage.start("again-0", 60, partition="again")
+    cluster.juju.remove_relation("slurmctld", "again")
+    cluster.await_message("again/0", "^maintenance: draining: 1 job", 30)
+    eventually(lambda: integrated(cluster, "again"), bool, "integrated again", 60)
+    cluster.await_message("again/0", "^active: (mixed|allocated), partition again", 120)
+    eventually(lambda: cluster.partition("again")["State"], lambda seen: seen == "UP", "state of the partition", 120)
+    assert "DRAIN" not in cluster.state("again-0")
+    stage.assert_well(job)
+    assert len(cluster.hosts(nodes=1, partition="again")) == 1
+    cluster.juju.remove_application("again")
+    stage.await_no_partition("again")
+    stage.assert_whole("again-0")
+
+
+def integrated(cluster, application):
+    """Juju refuses a relation for some seconds after the same one was removed."""
+    try:
+        cluster.juju.integrate("slurmctld", application)
+        return True
+    except jubilant.CLIError as error:
+        assert "already exists" in error.stderr, error.stderr
+        return False
+
+
+def test_an_application_with_pending_jobs_waits_for_the_operator(stage):
+    cluster = stage.cluster
+    stage.new_application("apart")
+    job = stage.start("apart-0", 25, partition="apart")
+    pending = cluster.submit("true", "--begin=now+1hour", partition="apart")
+    cluster.juju.remove_application("apart")
+    stage.assert_well(job)
+    stage.await_gone("apart/0")
+    cluster.await_message(cluster.controller, rf"apart leaves: pending jobs? {pending}", 120)
+    assert cluster.job(pending)["JobState"] == "PENDING" and "apart" in cluster.partitions()
+    stage.assert_whole("apart-0")
+    cluster.on(cluster.controller, "scancel", pending)
+    stage.await_no_partition("apart")
+    stage.assert_whole("apart-0")
+    cluster.await_message(cluster.controller, "^active: primary - UP$", 120)
+
+
+def test_the_record_of_a_unit_removed_by_force_goes_and_no_other(stage):
+    cluster = stage.cluster
+    unit, node = stage.new_unit()
+    job = stage.start("compute-0", 60)
+    cluster.scontrol("create", "nodename=compute-77", "state=future", "feature=compute")
+    cluster.juju.cli("remove-unit", "--force", "--no-prompt", unit)
+    stage.await_gone(unit)
+
+    def nodes():
+        cluster.fire(cluster.controller)
+        return stage.nodes()
+
+    # Slurm itself has to notice first that nobody is there any more.
+    cluster.scontrol("update", f"nodename={node}", "state=down", "reason=gone")
+    eventually(nodes, lambda seen: node not in seen, f"nodes without {node}", 120)
+    for_a_while(nodes, lambda seen: {"compute-0", "compute-77"} <= seen, "nodes that stay", 5)
+    cluster.scontrol("delete", "nodename=compute-77")
+    stage.assert_well(job)
+    stage.assert_whole(node)
