@@ -67,7 +67,7 @@ impl SlurmConf {
             || key.eq_ignore_ascii_case("Include")
             || key.eq_ignore_ascii_case(CONTROLLER_KEY);
         if reserved {
-            return Err(ValueError::Reserved { key: key.to_owned() });
+            return Err(ValueError::Reserved(key.to_owned()));
         }
         if self.get(key) == Some(value) {
             return Ok(false);

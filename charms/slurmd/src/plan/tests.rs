@@ -93,7 +93,7 @@ fn the_leader_publishes_partition_and_node_set_before_it_knows_a_controller() {
     world.dispatch();
     let data = ComputeData::decode(&world.published).unwrap().unwrap();
     assert_eq!(data.partition, world.options.partition.clone().unwrap());
-    assert_eq!(data.nodeset.feature().as_str(), "compute");
+    assert_eq!(data.nodeset, slurm_conf::NodeSet::new("compute", "compute").unwrap());
     assert!(world.timer);
 }
 
