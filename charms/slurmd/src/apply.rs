@@ -88,7 +88,7 @@ fn note_mark(writer: &HostWriter, boot: &BootNote) -> Result<(), Error> {
 
 fn close(writer: &HostWriter, node: &NodeName, drain: bool) -> Result<(), ScontrolError> {
     if drain {
-        scontrol::drain_node(writer, node, names::CHANGE_REASON)?;
+        scontrol::drain_nodes(writer, node, names::CHANGE_REASON)?;
     }
     scontrol::set_node_comment(writer, node, names::CHANGE_COMMENT)
 }
@@ -96,7 +96,7 @@ fn close(writer: &HostWriter, node: &NodeName, drain: bool) -> Result<(), Scontr
 fn reopen(writer: &HostWriter, node: &NodeName, resume: bool, comment: &str) -> Result<(), ScontrolError> {
     scontrol::set_node_comment(writer, node, comment)?;
     if resume {
-        scontrol::resume_node(writer, node)?;
+        scontrol::resume_nodes(writer, node)?;
     }
     Ok(())
 }
@@ -115,7 +115,7 @@ fn restore(
             scontrol::fail_node(writer, node, reason)?;
         }
         if has("DOWN") && has("DRAIN") {
-            scontrol::drain_node(writer, node, reason)?;
+            scontrol::drain_nodes(writer, node, reason)?;
         }
         scontrol::set_node_reason(writer, node, reason)?;
     }
