@@ -7,7 +7,7 @@ use crate::keys::Key;
 use crate::names;
 use crate::step::{Outcome, Step};
 use charm::Status;
-use charm::tools::{Grantee, Port, SecretAnswer};
+use charm::tools::{Port, SecretAnswer};
 use slurm_ops::files::{self, Access};
 use slurm_ops::scontrol::{self, Candidate};
 use slurm_ops::{HostWriter, keys, sentinel, systemd};
@@ -82,7 +82,7 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             juju.secret_add(key.label(), key.description(), content)?;
         }
         Step::RefillSecret(_, id, content) => juju.secret_set(id, content),
-        Step::GrantSecret(id, relation) => juju.secret_grant(id, relation, Grantee::Application),
+        Step::GrantSecret(id, relation) => juju.secret_grant(id, relation),
         Step::PublishPeerApp(relation, bag) | Step::RequestMount(relation, bag) => {
             juju.relation_set_app(relation, bag);
         }

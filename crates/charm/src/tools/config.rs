@@ -18,11 +18,6 @@ impl Config {
     pub fn boolean(&self, option: &str) -> bool {
         self.0.get(option).and_then(Value::as_bool).unwrap_or_default()
     }
-
-    /// Returns an option of type int.
-    pub fn integer(&self, option: &str) -> Option<i64> {
-        self.0.get(option).and_then(Value::as_i64)
-    }
 }
 
 impl FromIterator<(String, Value)> for Config {
