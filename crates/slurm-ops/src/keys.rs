@@ -42,6 +42,19 @@ pub enum KeyError {
     Malformed(&'static str),
 }
 
+/// What holds a key prints nothing of itself.
+macro_rules! print_nothing {
+    ($($type:ident),*) => {$(
+        impl fmt::Debug for $type {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(concat!(stringify!($type), "(..)"))
+            }
+        }
+    )*};
+}
+
+print_nothing!(AuthKey, KeySet, JwtKey);
+
 /// One key of `auth/slurm` with its id.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AuthKey {
@@ -78,12 +91,6 @@ impl AuthKey {
     /// Returns the key as base64 text, for the content of a Juju secret and nothing else.
     pub fn expose(&self) -> &str {
         &self.key
-    }
-}
-
-impl fmt::Debug for AuthKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("AuthKey(..)")
     }
 }
 
@@ -186,12 +193,6 @@ impl KeySet {
     }
 }
 
-impl fmt::Debug for KeySet {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("KeySet(..)")
-    }
-}
-
 /// The key of `auth/jwt`: text, since other charms expect to receive it as such.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JwtKey(String);
@@ -214,12 +215,6 @@ impl JwtKey {
     /// Returns the key, for the content of a Juju secret and nothing else.
     pub fn expose(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Debug for JwtKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("JwtKey(..)")
     }
 }
 
