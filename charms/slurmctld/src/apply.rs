@@ -140,7 +140,10 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         }
         Step::Install(_) => facts.forget(&[Question::Installation]),
         Step::Service(step) => {
-            facts.forget(&[Question::ServiceFiles, Question::Unit]);
+            if let Ok(files) = facts.service_files().cloned() {
+                facts.learn(Fact::ServiceFiles(files.after(step)));
+            }
+            facts.forget(&[Question::Unit]);
             if *step == ServiceStep::ReloadUnits {
                 facts.forget(&VOLATILE);
             }

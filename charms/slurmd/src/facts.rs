@@ -15,7 +15,7 @@ use charm::{AppName, Databag, RelationId, UnitName};
 use slurm_conf::{Node, NodeName};
 use slurm_interface::ControllerData;
 use slurm_ops::journal::Cause;
-use slurm_ops::keys::KeySet;
+use slurm_ops::keys::{AUTH_KEY_FILE, KeySet};
 use slurm_ops::scontrol::{Candidate, NodeLookup};
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_unit::install::Installation;
@@ -56,6 +56,8 @@ charm::facts! {
     start_file: StartFile(StartFile),
     /// The authentication key on the disk.
     key_file: KeyFile(KeyFile),
+    /// When that key was written, since 1970.
+    key_written: KeyWritten(Option<Duration>),
     /// What this charm has noted about its node.
     note: Note(Notes),
     /// What this charm has noted since the last boot.
@@ -100,6 +102,7 @@ pub fn look(view: &View, question: Question, known: &Facts) -> Result<Fact, Erro
         Question::Daemon => Fact::Daemon(machine::daemon(view)?),
         Question::StartFile => Fact::StartFile(machine::start_file(view)?),
         Question::KeyFile => Fact::KeyFile(machine::key_file(view)?),
+        Question::KeyWritten => Fact::KeyWritten(slurm_ops::files::modified(&view.host, AUTH_KEY_FILE)?),
         Question::Note => Fact::Note(Notes::look(view)?),
         Question::Boot => Fact::Boot(Boot::look(view)?),
         Question::Detected => Fact::Detected(machine::detected(view)?),
@@ -183,8 +186,6 @@ pub struct KeyFile {
     pub keys: Option<KeySet>,
     /// Only its owner can read it.
     pub private: bool,
-    /// Since 1970.
-    pub modified: Option<Duration>,
     /// A controller runs on this machine, too, so that the key has to be readable for Slurm's user.
     pub shared: bool,
 }

@@ -55,8 +55,8 @@ impl Charm for Slurmd {
         apply::apply(hands, step)
     }
 
-    fn learn(facts: &mut Facts, step: &Step, _: &Outcome) {
-        apply::learn(facts, step);
+    fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
+        apply::learn(facts, step, outcome);
     }
 
     fn status(facts: &Facts, conditions: &[Condition]) -> Status {

@@ -77,6 +77,8 @@ pub enum Outcome {
     Done,
     /// What stood in the way of an installation.
     InTheWay(Obstacle),
+    /// When slurmctld was asked to save the node, in seconds since 1970.
+    Marked(u64),
 }
 
 impl fmt::Display for Step {

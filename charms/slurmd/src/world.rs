@@ -85,6 +85,7 @@ pub(crate) struct World {
     pub(crate) daemon: Daemon,
     pub(crate) start_file: StartFile,
     pub(crate) key: KeyFile,
+    pub(crate) key_written: Option<std::time::Duration>,
     pub(crate) note: Notes,
     pub(crate) boot: Boot,
     pub(crate) detected: Option<Node>,
@@ -146,6 +147,7 @@ impl World {
             },
             start_file: StartFile::default(),
             key: KeyFile::default(),
+            key_written: None,
             note: Notes { node: Ok(NodeNote::default()), old: false },
             boot: Boot::default(),
             detected: Some(detected(24_103)),
@@ -306,6 +308,7 @@ impl World {
             Question::Daemon => Fact::Daemon(self.daemon.clone()),
             Question::StartFile => Fact::StartFile(self.start_file.clone()),
             Question::KeyFile => Fact::KeyFile(self.key.clone()),
+            Question::KeyWritten => Fact::KeyWritten(self.key_written),
             Question::Note => Fact::Note(self.note.clone()),
             Question::Boot => Fact::Boot(self.boot.clone()),
             Question::Detected => Fact::Detected(self.detected.clone()),
@@ -371,7 +374,7 @@ impl World {
                         }
                         steps.push(step.to_string());
                         let outcome = self.apply(&step);
-                        apply::learn(&mut facts, &step);
+                        apply::learn(&mut facts, &step, &outcome);
                         attempts.note(step, outcome);
                     }
                 }

@@ -99,7 +99,7 @@ fn running_is_not_registered() {
     let mut world = World::joined().with_node(unreachable());
     assert_eq!(world.shown(), "waiting: for c1:6817 to answer");
     world.daemon.running = Running::Starting;
-    world.key.modified = None;
+    world.key_written = None;
     assert_eq!(world.shown(), "waiting: for c1:6817 to answer slurmd");
 }
 
@@ -160,7 +160,7 @@ fn reasons_from_the_journal_are_named_in_our_words() {
     let mut world = silent("getaddrinfo() failed");
     assert_eq!(world.shown(), "waiting: for a name of c1:6817 to resolve on this machine");
     world = silent("Protocol authentication error");
-    world.key.modified = None;
+    world.key_written = None;
     assert_eq!(world.shown(), "waiting: for c1:6817, which refuses this node: right key, so do clocks differ?");
     let world = world.with_secret(KeySecret::Unreadable(Unreadable::NotAllowed));
     assert_eq!(world.shown(), "waiting: for the key of c1:6817: the one on this machine is refused");

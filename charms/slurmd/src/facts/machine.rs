@@ -64,8 +64,7 @@ pub(super) fn key_file(view: &View) -> Result<KeyFile, Error> {
         other => other?,
     };
     let private = keys::are_private(&view.host, names::KEY_OWNER)? || keys::are_private(&view.host, names::SLURM_USER)?;
-    let modified = files::modified(&view.host, keys::AUTH_KEY_FILE)?;
-    Ok(KeyFile { keys, private, modified, shared: files::exists(&view.host, names::SLURM_CONF) })
+    Ok(KeyFile { keys, private, shared: files::exists(&view.host, names::SLURM_CONF) })
 }
 
 impl Notes {

@@ -78,6 +78,7 @@ fn a_settled_dispatch_asks_nothing_that_costs_more_than_its_budget() {
         Question::Daemon,
         Question::StartFile,
         Question::KeyFile,
+        Question::KeyWritten,
         Question::Note,
         Question::Boot,
         Question::Node,
