@@ -4,7 +4,7 @@ use super::{Controller, Facts, KeySecret, RemoteData};
 use crate::names;
 use crate::options::{Given, Options};
 use charm::Databag;
-use charm::tools::{Port, SecretAnswer};
+use charm::tools::SecretAnswer;
 use slurm_interface::ControllerData;
 use slurm_ops::keys::{AuthKey, KeySet};
 use slurm_unit::{Error, View};
@@ -57,8 +57,4 @@ pub(super) fn key_secret(view: &View, known: &Facts) -> Result<KeySecret, Error>
     let parts = content.get(names::SECRET_KEY_ID).zip(content.get(names::SECRET_KEY));
     let offered = parts.and_then(|(id, key)| AuthKey::new(id, key).ok());
     Ok(offered.map_or(KeySecret::Malformed, |key| KeySecret::Offered(KeySet::of(key))))
-}
-
-pub(super) fn port_open(view: &View) -> Result<bool, Error> {
-    Ok(view.juju.opened_ports()?.contains(&Port::tcp(names::PORT)))
 }

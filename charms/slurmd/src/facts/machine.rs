@@ -5,7 +5,6 @@ use crate::names;
 use crate::node::lifecycle;
 use slurm_conf::{Node, NodeName};
 use slurm_ops::files::{self, FileError};
-use slurm_ops::journal::{self, Cause};
 use slurm_ops::scontrol::{self, Candidate, LocalJobs, NodeLookup};
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_ops::{address, clock, hardware, keys, slurmd, systemd};
@@ -108,10 +107,6 @@ pub(super) fn detected(view: &View) -> Result<Option<Node>, Error> {
     Ok(Some(node))
 }
 
-pub(super) fn node(view: &View) -> NodeLookup {
-    scontrol::node(&view.host, &node_name(&view.ctx.unit))
-}
-
 pub(super) fn moved_from(known: &Facts) -> Option<String> {
     match known.node() {
         Ok(NodeLookup::Present(record)) if address::is_foreign(&record.address) => Some(record.address.clone()),
@@ -166,14 +161,6 @@ pub(super) fn partition_state(view: &View) -> Option<String> {
     let app = view.ctx.unit.app();
     let partitions = scontrol::partitions(&view.host).ok()?;
     partitions.into_iter().find(|partition| partition.name == app.as_str()).map(|partition| partition.state)
-}
-
-pub(super) fn cause(view: &View) -> Option<Cause> {
-    journal::cause(&view.host, names::SERVICE)
-}
-
-pub(super) fn complaint(view: &View) -> Option<String> {
-    journal::last_complaint(&view.host, names::SERVICE)
 }
 
 /// Compares this machine's clock with slurmctld's. A node whose clock is ahead joins like any other, and then cannot be
