@@ -2,7 +2,7 @@
 
 use crate::facts::{Boot, Fact, Facts, KeyFile, Notes, Question, StartFile, node_name};
 use crate::names;
-use crate::node::lifecycle::{BootNote, OldNotes};
+use crate::node::lifecycle::{self, BootNote};
 use crate::node::reregistration::Reregistration;
 use crate::step::{Outcome, Step};
 use charm::tools::Port;
@@ -33,7 +33,7 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             slurmd::ensure_options(writer, options)?;
         }
         Step::WriteNote(note, _) => note::write(writer, &**note)?,
-        Step::RemoveOldNotes => OldNotes::remove(writer)?,
+        Step::RemoveOldNotes => lifecycle::remove_old(writer)?,
         Step::NoteForBoot(boot) => note::write(writer, boot)?,
         Step::StartDaemon => {
             systemd::enable(writer, names::SERVICE)?;

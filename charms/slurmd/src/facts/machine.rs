@@ -68,13 +68,14 @@ pub(super) fn key_file(view: &View) -> Result<KeyFile, Error> {
 
 impl Notes {
     pub(super) fn look(view: &View) -> Result<Self, Error> {
-        let old = lifecycle::OldNotes::read(view)?;
+        let old = lifecycle::read_old(view)?;
+        let exist = old.is_some();
         let node = match note::read(&view.host)? {
             Noted::Known(note) => Ok(note),
             Noted::Unreadable { why } => Err(why),
-            Noted::Absent => old.note(),
+            Noted::Absent => old.unwrap_or_else(|| Ok(lifecycle::NodeNote::default())),
         };
-        Ok(Self { node, old: old.exist })
+        Ok(Self { node, old: exist })
     }
 }
 
