@@ -30,7 +30,8 @@ charm::facts! {
     /// Who this unit is, and why this dispatch runs. Costs no process.
     identity: Identity(Identity) = Identity::of(view),
     /// The operator's options.
-    options: Options(Options) = juju::options(view)?,
+    options: Options(Options) =
+        Options::read(view.ctx.unit.app().as_str(), &view.juju.config_get()?),
     /// The relation to the controllers. None: there is none, or Juju does not know yet with whom.
     controller: Controller(Option<Controller>) = juju::controller(view)?,
     /// This unit, or its application, is being removed.

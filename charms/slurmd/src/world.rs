@@ -12,10 +12,11 @@ use crate::facts::{
     StartFile,
 };
 use crate::node::lifecycle::NodeNote;
-use crate::options::{Given, Options};
+use crate::options::{Options, given};
 use crate::plan::{Planning, plan};
 use crate::step::Step;
 use charm::runtime::{Attempts, Condition as _, Facts as _};
+use charm::tools::Config;
 use charm::{Databag, Status};
 use slurm_conf::Node;
 use slurm_interface::{ControllerData, SecretUri};
@@ -124,7 +125,7 @@ impl World {
                 departs: false,
                 configured: false,
             },
-            options: Options::read("compute", &Given::default()),
+            options: Options::read("compute", &Config::default()),
             controller: None,
             leaving: false,
             relation_expected: false,
@@ -200,10 +201,10 @@ impl World {
     }
 
     pub(crate) fn with_partition_config(self, text: &str) -> Self {
-        self.with_options(&Given { partition_config: text, ..Given::default() })
+        self.with_options(&given([("partition-config", text)]))
     }
 
-    pub(crate) fn with_options(mut self, given: &Given<'_>) -> Self {
+    pub(crate) fn with_options(mut self, given: &Config) -> Self {
         self.options = Options::read("compute", given);
         self
     }

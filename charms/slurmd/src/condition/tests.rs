@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::facts::{KeySecret, RemoteData};
-use crate::options::Given;
+use crate::options::given;
 use crate::world::{World, idle, set_aside, unreachable};
 use charm::runtime::Condition as _;
 use slurm_ops::packages::Obstacle;
@@ -134,7 +134,7 @@ fn a_bad_option_is_named_with_value_and_key_whatever_else_is() {
     let world = World::joined().with_partition_config("Hidden=2");
     let expected = "blocked: option partition-config `Hidden=2`: value `2` of Hidden: expected YES or NO";
     assert_eq!(world.shown(), expected);
-    let world = World::joined().with_options(&Given { default_node_state: "up", ..Given::default() });
+    let world = World::joined().with_options(&given([("default-node-state", "up")]));
     assert_eq!(world.shown(), "blocked: option default-node-state `up`: expected `idle` or `down`");
 }
 
@@ -189,7 +189,7 @@ fn what_keeps_slurm_from_being_installed_is_told_with_the_way_out() {
     assert_eq!(world.shown(), format!("blocked: slurmd 23.11.4 is too old, 24.11 is needed: {way_out}"));
     world.apt = Some(Obstacle::Failed("no space left".to_owned()));
     assert_eq!(world.shown(), "blocked: installing slurmd failed: no space left");
-    world = world.with_options(&Given { slurm_source: "ppa:a/b", ..Given::default() });
+    world = world.with_options(&given([("slurm-source", "ppa:a/b")]));
     assert_eq!(world.shown(), "blocked: option slurm-source: installing failed: no space left");
     world.apt = Some(Obstacle::Passing("Could not get lock".to_owned()));
     assert_eq!(world.shown(), "waiting: for apt: Could not get lock");
