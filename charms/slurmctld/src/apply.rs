@@ -79,7 +79,8 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         }
         Step::OpenPort => juju.open_port(Port::tcp(names::PORT)),
         Step::AddSecret(key, content) => {
-            juju.secret_add(key.label(), key.description(), content)?;
+            let (label, description) = key.secret();
+            juju.secret_add(label, description, content)?;
         }
         Step::RefillSecret(_, id, content) => juju.secret_set(id, content),
         Step::GrantSecret(id, relation) => juju.secret_grant(id, relation, Grantee::Application),

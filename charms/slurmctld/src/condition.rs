@@ -138,35 +138,15 @@ impl charm::runtime::Condition for Condition {
         }
     }
 
+    /// What an operator or another application has to change comes with an event of Juju, and so does a leader. All else
+    /// comes and goes without: the state on a file system, slurmctld itself, a refused host that is refused no more.
     fn needs_retry(&self) -> bool {
         match self {
-            Self::Leaving
-            | Self::Second { .. }
-            | Self::Undecided
-            | Self::Option(_)
-            | Self::Rejected { .. }
-            | Self::TakenBack(_)
-            | Self::UnusableData { .. }
-            | Self::PartitionTaken { .. }
-            | Self::AwaitsPartition { .. }
-            | Self::SeveralDefaults(_)
-            | Self::NotLeader => false,
             Self::Install(condition) => condition.needs_retry(),
-            // The right state of another cluster does not come by itself, but a file system comes and goes without
-            // Juju.
-            Self::State { .. }
-            | Self::NoteUnreadable(_)
-            | Self::PartitionAtRisk(_)
-            | Self::CannotSave(_)
-            | Self::AwaitsKey(_)
-            | Self::Daemon(_)
-            | Self::Unproven(_)
-            // Nobody tells that it is refused no more, or never was: messages run out while slurmctld hangs.
-            | Self::RejectedHost(_)
-            | Self::GrantPending
-            | Self::StaleRelation(_)
-            | Self::SilentApplication(_)
-            | Self::PartitionsUnsaved => true,
+            Self::Leaving | Self::Second { .. } | Self::Undecided | Self::NotLeader => false,
+            Self::Option(_) | Self::Rejected { .. } | Self::TakenBack(_) | Self::UnusableData { .. } => false,
+            Self::PartitionTaken { .. } | Self::AwaitsPartition { .. } | Self::SeveralDefaults(_) => false,
+            _ => true,
         }
     }
 }

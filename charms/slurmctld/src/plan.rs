@@ -329,10 +329,10 @@ fn cluster_name_problem(facts: &Facts, identity: &Identity) -> Result<Option<Opt
     let options = facts.options()?;
     let Some(chosen) = &options.cluster_name else { return Ok(None) };
     Ok(match &identity.given {
-        Some(name) if name.as_str() == options.cluster_name_text => None,
+        Some(name) if name.as_str() == options.texts.cluster_name => None,
         Some(name) => {
             let problem = format!("the cluster is {name} for good, reset the option");
-            Some(OptionProblem::new(names::OPTION_CLUSTER_NAME, &options.cluster_name_text, problem))
+            Some(OptionProblem::new(names::OPTION_CLUSTER_NAME, &options.texts.cluster_name, problem))
         }
         None => chosen.as_ref().err().cloned(),
     })

@@ -9,7 +9,7 @@ use crate::Slurmctld;
 use crate::config::files::Configuration;
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Overrides;
-use crate::keys::Keys;
+use crate::keys::{Key, Keys};
 use crate::names;
 use crate::options::Options;
 use charm::tools::{SecretAnswer, SecretInfo};
@@ -87,6 +87,16 @@ charm::facts! {
     busy_partitions: BusyPartitions(Asked<BTreeSet<String>>) = machine::busy_partitions(view),
     /// A machine whose messages slurmctld refuses.
     rejected_host: RejectedHost(Option<RejectedHost>) = journal::refused_lately(&view.host, LATELY),
+}
+
+impl Facts {
+    /// What is in the secret of a key.
+    pub fn content(&self, key: Key) -> Result<&SecretAnswer, Ask> {
+        match key {
+            Key::Auth => self.auth_content(),
+            Key::Jwt => self.jwt_content(),
+        }
+    }
 }
 
 /// Who this unit is, and why it was called.
