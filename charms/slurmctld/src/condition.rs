@@ -16,20 +16,15 @@ pub enum Condition {
     /// This unit is being removed.
     Leaving,
     /// The cluster is on another unit.
-    Second {
-        unit: UnitName,
-        network_state: bool,
-    },
+    Second { unit: UnitName, network_state: bool },
     /// Juju has not shown the peer relation, or not made a leader.
     Undecided,
+    /// An option cannot be used.
     Option(OptionProblem),
+    /// There is no Slurm to work with, or none that is safe from upgrades.
     Install(InstallCondition),
     /// Slurm did not take a change. `app` is the application that wants a partition.
-    Rejected {
-        source: ConfigSource,
-        app: Option<AppName>,
-        reason: String,
-    },
+    Rejected { source: ConfigSource, app: Option<AppName>, reason: String },
     /// A file that an administrator changed by hand was put back.
     TakenBack(String),
     /// A note of this charm cannot be read, and work on the configuration rests on it.
@@ -37,33 +32,26 @@ pub enum Condition {
     /// A reconfigure would end this partition and its jobs.
     PartitionAtRisk(String),
     /// An application says something that cannot be used.
-    UnusableData {
-        app: AppName,
-        why: String,
-    },
+    UnusableData { app: AppName, why: String },
     /// Two applications claim one partition.
-    PartitionTaken {
-        app: AppName,
-        partition: String,
-        owner: AppName,
-    },
+    PartitionTaken { app: AppName, partition: String, owner: AppName },
     /// The partition that the operator chose is not there.
-    AwaitsPartition {
-        chosen: String,
-        there: Vec<String>,
-    },
+    AwaitsPartition { chosen: String, there: Vec<String> },
+    /// Several applications claim the default partition.
     SeveralDefaults(Vec<String>),
-    State {
-        problem: StateProblem,
-        mount_related: bool,
-    },
+    /// slurmctld is kept from its state.
+    State { problem: StateProblem, mount_related: bool },
     /// slurmctld cannot write its state.
     CannotSave(String),
+    /// A key is neither on the disk nor to be had.
     AwaitsKey(&'static str),
+    /// Only the leader changes what is shared.
     NotLeader,
+    /// slurmctld does not answer.
     Daemon(Daemon),
     /// The files in place are not known to be in effect. Why slurmctld could not be asked, if so.
     Unproven(Option<String>),
+    /// slurmctld refuses the messages of a machine.
     RejectedHost(RejectedHost),
     /// A secret was granted, or is to be granted, and whether that took shows in a later dispatch.
     GrantPending,

@@ -185,9 +185,8 @@ pub struct Store {
 pub enum StoreMount {
     /// Nothing, or only a trigger of autofs.
     Nothing,
-    Mounted {
-        read_only: bool,
-    },
+    /// A file system.
+    Mounted { read_only: bool },
 }
 
 /// The directory that slurmctld keeps its state in.
