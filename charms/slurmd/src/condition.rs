@@ -29,7 +29,7 @@ pub enum Condition {
     Option(OptionProblem),
     /// A note of this charm cannot be read. Nothing is done about the description of the node until it can.
     NoteUnreadable(String),
-    /// A stop of slurmd would kill jobs: what systemd is told instead.
+    /// A stop of slurmd would kill jobs: the `KillMode` that systemd has.
     KillMode(String),
     /// There is no Slurm to work with, or none that is safe from upgrades.
     Install(InstallCondition),

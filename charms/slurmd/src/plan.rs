@@ -183,7 +183,7 @@ fn about_membership(facts: &Facts, controller: &Controller) -> Planning<Vec<Ques
     if facts.installation()?.version.is_some() && matches!(controller.data, RemoteData::Data(_)) {
         questions.extend([Question::KeySecret, Question::ServiceFiles, Question::RetryTimer]);
         if facts.daemon()?.running == Running::Up {
-            questions.extend([Question::Node, Question::PartitionState, Question::PortOpen]);
+            questions.extend(OF_A_RUNNING_NODE);
         }
     }
     Ok(questions)
