@@ -14,18 +14,23 @@ use std::fmt;
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
+    /// A change of what of Slurm is on the machine.
     Install(InstallStep),
+    /// A change of how systemd treats slurmd.
     Service(ServiceStep),
+    /// Tells the controllers about the partition.
     PublishPartition(RelationId, Databag),
-    WriteKey {
-        keys: KeySet,
-        owner: &'static str,
-    },
+    /// Writes the key that the controllers share.
+    WriteKey { keys: KeySet, owner: &'static str },
+    /// Writes what the next start of slurmd will use.
     WriteOptions(SlurmdOptions),
+    /// Keeps what is to be known about the node.
     WriteNote(Box<NodeNote>, NoteReason),
     /// Removes what earlier versions of this charm noted.
     RemoveOldNotes,
+    /// Keeps what is to be known until the next boot.
     NoteForBoot(BootNote),
+    /// Starts slurmd, whatever became of it before.
     StartDaemon,
     /// Jobs go on: only the daemon itself is replaced.
     RestartDaemon,
@@ -33,24 +38,19 @@ pub enum Step {
     ReloadDaemon,
     /// Makes slurmctld save this node, which it else would do only after minutes, and notes when.
     MarkJoined(BootNote),
+    /// Slurm takes features in place, for good.
     SetFeatures(Vec<String>),
+    /// Slurm takes a weight in place, until its next reconfigure.
     SetWeight(u64),
     /// Keeps jobs away, unless somebody does already, and marks the record as the old one.
-    CloseNode {
-        drain: bool,
-    },
+    CloseNode { drain: bool },
+    /// Slurm takes another description only of a node that it does not know.
     DeleteNode,
     /// Gives a new record what the old one had. `features` are those of the new one and of the old one.
-    RestoreNode {
-        change: Box<Reregistration>,
-        features: Vec<String>,
-        boot: BootNote,
-    },
+    RestoreNode { change: Box<Reregistration>, features: Vec<String>, boot: BootNote },
     /// Gives the record its comment back, and takes our own drain away if there is one.
-    ReopenNode {
-        resume: bool,
-        comment: String,
-    },
+    ReopenNode { resume: bool, comment: String },
+    /// Has Juju open the port of slurmd.
     OpenPort,
 }
 
@@ -77,6 +77,8 @@ pub enum Outcome {
     Done,
     /// What stood in the way of an installation.
     InTheWay(Obstacle),
+    /// When slurmctld was asked to save the node, in seconds since 1970.
+    Marked(u64),
 }
 
 impl fmt::Display for Step {
