@@ -66,21 +66,18 @@ fn controllers(act: &Act<'_>) -> Result<Vec<String>, ActionFailure> {
 /// Somewhat below what Juju takes as one value of an answer: a longer one would be cut, and a cut list is no JSON.
 const LONGEST_LIST: usize = 100 * 1024;
 
-/// Returns as many entries as an answer can hold, as JSON, and how many these are. All of them have a name.
-fn fitting(entries: &[Value]) -> (String, usize) {
+/// Adds nodes to an answer, as JSON and as the table of the first so many, as many as an answer can hold. If some are
+/// left out the first and the last of these are named, so that the operator can ask for them.
+fn with_nodes(results: ActionResults, nodes: &[Value], table: impl FnOnce(usize) -> String) -> ActionResults {
     let mut size = 2;
-    let fits = |entry: &&Value| {
-        size += entry.to_string().len() + 1;
+    let fits = |node: &&Value| {
+        size += node.to_string().len() + 1;
         size <= LONGEST_LIST
     };
-    let count = entries.iter().take_while(fits).count();
-    (Value::from(&entries[..count]).to_string(), count)
-}
-
-/// Names the first and the last that an answer leaves out, if it does. The operator can ask for them by name.
-fn left_out<'a>(names: impl ExactSizeIterator<Item = &'a str>, shown: usize) -> Option<String> {
-    let (count, mut rest) = (names.len().checked_sub(shown)?, names.skip(shown));
-    let first = rest.next()?;
-    let last = rest.last().unwrap_or(first);
-    Some(format!("{count} nodes, from {first} to {last}: name them in parameter `nodes`"))
+    let (shown, left_out) = nodes.split_at(nodes.iter().take_while(fits).count());
+    let results = results.with("nodes", Value::from(shown).to_string()).with("table", table(shown.len()));
+    let name = |node: &Value| node["node"].as_str().unwrap_or_default().to_owned();
+    let (Some(first), Some(last)) = (left_out.first().map(name), left_out.last().map(name)) else { return results };
+    let count = left_out.len();
+    results.with("left-out", format!("{count} nodes, from {first} to {last}: name them in parameter `nodes`"))
 }

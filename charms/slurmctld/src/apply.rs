@@ -7,7 +7,7 @@ use crate::keys::Key;
 use crate::names;
 use crate::step::{Outcome, Step};
 use charm::Status;
-use charm::tools::{Grantee, Port, SecretAnswer};
+use charm::tools::{Port, SecretAnswer};
 use slurm_ops::files::{self, Access};
 use slurm_ops::scontrol::{self, Candidate};
 use slurm_ops::{HostWriter, keys, sentinel, systemd};
@@ -79,10 +79,11 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         }
         Step::OpenPort => juju.open_port(Port::tcp(names::PORT)),
         Step::AddSecret(key, content) => {
-            juju.secret_add(key.label(), key.description(), content)?;
+            let (label, description) = key.secret();
+            juju.secret_add(label, description, content)?;
         }
         Step::RefillSecret(_, id, content) => juju.secret_set(id, content),
-        Step::GrantSecret(id, relation) => juju.secret_grant(id, relation, Grantee::Application),
+        Step::GrantSecret(id, relation) => juju.secret_grant(id, relation),
         Step::PublishPeerApp(relation, bag) | Step::RequestMount(relation, bag) => {
             juju.relation_set_app(relation, bag);
         }
@@ -140,7 +141,10 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         }
         Step::Install(_) => facts.forget(&[Question::Installation]),
         Step::Service(step) => {
-            facts.forget(&[Question::ServiceFiles, Question::Unit]);
+            if let Ok(files) = facts.service_files().cloned() {
+                facts.learn(Fact::ServiceFiles(files.after(step)));
+            }
+            facts.forget(&[Question::Unit]);
             if *step == ServiceStep::ReloadUnits {
                 facts.forget(&VOLATILE);
             }

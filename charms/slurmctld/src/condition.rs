@@ -16,20 +16,15 @@ pub enum Condition {
     /// This unit is being removed.
     Leaving,
     /// The cluster is on another unit.
-    Second {
-        unit: UnitName,
-        network_state: bool,
-    },
+    Second { unit: UnitName, network_state: bool },
     /// Juju has not shown the peer relation, or not made a leader.
     Undecided,
+    /// An option cannot be used.
     Option(OptionProblem),
+    /// There is no Slurm to work with, or none that is safe from upgrades.
     Install(InstallCondition),
     /// Slurm did not take a change. `app` is the application that wants a partition.
-    Rejected {
-        source: ConfigSource,
-        app: Option<AppName>,
-        reason: String,
-    },
+    Rejected { source: ConfigSource, app: Option<AppName>, reason: String },
     /// A file that an administrator changed by hand was put back.
     TakenBack(String),
     /// A note of this charm cannot be read, and work on the configuration rests on it.
@@ -37,33 +32,26 @@ pub enum Condition {
     /// A reconfigure would end this partition and its jobs.
     PartitionAtRisk(String),
     /// An application says something that cannot be used.
-    UnusableData {
-        app: AppName,
-        why: String,
-    },
+    UnusableData { app: AppName, why: String },
     /// Two applications claim one partition.
-    PartitionTaken {
-        app: AppName,
-        partition: String,
-        owner: AppName,
-    },
+    PartitionTaken { app: AppName, partition: String, owner: AppName },
     /// The partition that the operator chose is not there.
-    AwaitsPartition {
-        chosen: String,
-        there: Vec<String>,
-    },
+    AwaitsPartition { chosen: String, there: Vec<String> },
+    /// Several applications claim the default partition.
     SeveralDefaults(Vec<String>),
-    State {
-        problem: StateProblem,
-        mount_related: bool,
-    },
+    /// slurmctld is kept from its state.
+    State { problem: StateProblem, mount_related: bool },
     /// slurmctld cannot write its state.
     CannotSave(String),
+    /// A key is neither on the disk nor to be had.
     AwaitsKey(&'static str),
+    /// Only the leader changes what is shared.
     NotLeader,
+    /// slurmctld does not answer.
     Daemon(Daemon),
     /// The files in place are not known to be in effect. Why slurmctld could not be asked, if so.
     Unproven(Option<String>),
+    /// slurmctld refuses the messages of a machine.
     RejectedHost(RejectedHost),
     /// A secret was granted, or is to be granted, and whether that took shows in a later dispatch.
     GrantPending,
@@ -138,35 +126,15 @@ impl charm::runtime::Condition for Condition {
         }
     }
 
+    /// What an operator or another application has to change comes with an event of Juju, and so does a leader. All else
+    /// comes and goes without: the state on a file system, slurmctld itself, a refused host that is refused no more.
     fn needs_retry(&self) -> bool {
         match self {
-            Self::Leaving
-            | Self::Second { .. }
-            | Self::Undecided
-            | Self::Option(_)
-            | Self::Rejected { .. }
-            | Self::TakenBack(_)
-            | Self::UnusableData { .. }
-            | Self::PartitionTaken { .. }
-            | Self::AwaitsPartition { .. }
-            | Self::SeveralDefaults(_)
-            | Self::NotLeader => false,
             Self::Install(condition) => condition.needs_retry(),
-            // The right state of another cluster does not come by itself, but a file system comes and goes without
-            // Juju.
-            Self::State { .. }
-            | Self::NoteUnreadable(_)
-            | Self::PartitionAtRisk(_)
-            | Self::CannotSave(_)
-            | Self::AwaitsKey(_)
-            | Self::Daemon(_)
-            | Self::Unproven(_)
-            // Nobody tells that it is refused no more, or never was: messages run out while slurmctld hangs.
-            | Self::RejectedHost(_)
-            | Self::GrantPending
-            | Self::StaleRelation(_)
-            | Self::SilentApplication(_)
-            | Self::PartitionsUnsaved => true,
+            Self::Leaving | Self::Second { .. } | Self::Undecided | Self::NotLeader => false,
+            Self::Option(_) | Self::Rejected { .. } | Self::TakenBack(_) | Self::UnusableData { .. } => false,
+            Self::PartitionTaken { .. } | Self::AwaitsPartition { .. } | Self::SeveralDefaults(_) => false,
+            _ => true,
         }
     }
 }

@@ -6,6 +6,7 @@ use slurm_unit::service::{self, Running};
 /// The state of slurmctld.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Daemon {
+    /// It does not run.
     Stopped,
     /// It ended badly and may be on its way up again.
     Failing {
@@ -13,11 +14,10 @@ pub enum Daemon {
         reason: String,
     },
     /// It runs and does not answer, or not yet. What it complains about, if anything.
-    Silent {
-        reason: Option<String>,
-    },
+    Silent { reason: Option<String> },
     /// It runs, and serves no client of this machine since it refused files. Only a restart helps.
     ShutOut,
+    /// It runs and answers.
     Answering,
 }
 

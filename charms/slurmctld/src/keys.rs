@@ -26,28 +26,25 @@ pub enum Key {
 }
 
 impl Key {
-    /// Returns the label of its secret.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Auth => names::AUTH_SECRET,
-            Self::Jwt => names::JWT_SECRET,
-        }
-    }
-
-    /// Returns the description of its secret.
-    pub fn description(self) -> &'static str {
-        match self {
-            Self::Auth => names::AUTH_SECRET_DESCRIPTION,
-            Self::Jwt => names::JWT_SECRET_DESCRIPTION,
-        }
-    }
-
     /// Names it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auth => "authentication key",
             Self::Jwt => "token key",
         }
+    }
+
+    /// Returns label and description of its secret.
+    pub fn secret(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Auth => (names::AUTH_SECRET, names::AUTH_SECRET_DESCRIPTION),
+            Self::Jwt => (names::JWT_SECRET, names::JWT_SECRET_DESCRIPTION),
+        }
+    }
+
+    /// Returns the label of its secret.
+    pub fn label(self) -> &'static str {
+        self.secret().0
     }
 
     /// Writes a new key to its file.

@@ -51,19 +51,16 @@ pub enum Tracking {
 pub struct Options {
     /// None: a name is made up.
     pub cluster_name: Option<Result<ClusterName, OptionProblem>>,
-    /// The text of it, to be compared with the name that the cluster has.
-    pub cluster_name_text: String,
     /// None: applications choose.
     pub default_partition: Option<Result<PartitionName, OptionProblem>>,
     pub parameters: Result<Parameters, OptionProblem>,
-    pub parameters_text: String,
     pub cgroup_parameters: Result<Parameters, OptionProblem>,
-    pub cgroup_parameters_text: String,
     pub tracking: Result<Tracking, OptionProblem>,
-    pub tracking_text: String,
     pub network_state: bool,
     /// Once Slurm is installed nothing is done with it. A text that names no place is told all the same.
     pub source: Result<Source, OptionProblem>,
+    /// All of them as they were written, to be compared.
+    pub texts: Texts,
 }
 
 impl Options {
@@ -71,7 +68,7 @@ impl Options {
     pub fn read(config: &Config) -> Self {
         let word = |option: &str| config.string(option).trim().to_owned();
         let text = |option: &str| config.string(option).to_owned();
-        Self::of(&Texts {
+        Self::of(Texts {
             cluster_name: word(names::OPTION_CLUSTER_NAME),
             default_partition: word(names::OPTION_DEFAULT_PARTITION),
             parameters: text(names::OPTION_PARAMETERS),
@@ -83,7 +80,7 @@ impl Options {
     }
 
     /// Understands the options as they were written.
-    pub fn of(texts: &Texts) -> Self {
+    pub fn of(texts: Texts) -> Self {
         let cluster_name = chosen(&texts.cluster_name).map(|text| {
             let expected = "use at most 40 letters, digits, `-`, `_`, `.`";
             text.parse().map_err(|_| OptionProblem::new(names::OPTION_CLUSTER_NAME, text, expected))
@@ -101,18 +98,15 @@ impl Options {
         let problem = |option: &'static str| move |error: String| OptionProblem::new(option, "", error);
         Self {
             cluster_name,
-            cluster_name_text: texts.cluster_name.clone(),
             default_partition,
             parameters: Parameters::parse(&texts.parameters, &OWNED_KEYS)
                 .map_err(|error| problem(names::OPTION_PARAMETERS)(error.to_string())),
-            parameters_text: texts.parameters.clone(),
             cgroup_parameters: CgroupConf::parameters(&texts.cgroup_parameters)
                 .map_err(|error| problem(names::OPTION_CGROUP_PARAMETERS)(error.to_string())),
-            cgroup_parameters_text: texts.cgroup_parameters.clone(),
             tracking,
-            tracking_text: texts.process_tracking.clone(),
             network_state: texts.network_state,
             source: texts.source.parse::<Source>().map_err(|error| problem(names::OPTION_SOURCE)(error.to_string())),
+            texts,
         }
     }
 
@@ -175,7 +169,7 @@ impl Options {
 }
 
 /// The options as the operator wrote them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Texts {
     pub cluster_name: String,
     pub default_partition: String,

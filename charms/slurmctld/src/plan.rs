@@ -8,12 +8,12 @@ mod share;
 
 use crate::Slurmctld;
 use crate::condition::Condition;
+use crate::config::Situation;
 use crate::config::files::Config;
 use crate::config::managed_keys::{self, wanted_partitions};
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Rollout;
 use crate::config::sources::ConfigSource;
-use crate::config::{Situation, owner};
 use crate::daemon::Daemon;
 use crate::facts::{Ask, Attempts, Compute, Facts, Question, RemoteData};
 use crate::identity::{self, Identity, Role};
@@ -23,7 +23,6 @@ use charm::Status;
 use charm::runtime::{Condition as _, Planned};
 use slurm_ops::packages::Obstacle as InstallProblem;
 use slurm_unit::install::InstallStep;
-use slurm_unit::note::Noted;
 use slurm_unit::options::objection;
 use slurm_unit::{OptionProblem, Trigger};
 
@@ -190,7 +189,7 @@ impl Controller<'_> {
         if daemon != Daemon::Answering {
             self.conditions.push(Condition::Daemon(daemon.clone()));
         }
-        let readable = [facts.rejections()?.is_readable(), facts.overrides()?.is_readable()] == [true; 2];
+        let readable = facts.rejections()?.problem().is_none() && facts.overrides()?.problem().is_none();
         if leader && readable {
             let noted = facts.overrides()?.known();
             let mut rollout = Rollout {
@@ -251,12 +250,8 @@ impl Controller<'_> {
 
     /// A note that cannot be read is never "none": what it is about may be half done.
     fn notes(&mut self) -> Result<(), Ask> {
-        if let Noted::Unreadable { why } = self.facts.rejections()? {
-            self.conditions.push(Condition::NoteUnreadable(why.clone()));
-        }
-        if let Noted::Unreadable { why } = self.facts.overrides()? {
-            self.conditions.push(Condition::NoteUnreadable(why.clone()));
-        }
+        let problems = [self.facts.rejections()?.problem(), self.facts.overrides()?.problem()];
+        self.conditions.extend(problems.into_iter().flatten().map(|why| Condition::NoteUnreadable(why.to_owned())));
         Ok(())
     }
 
@@ -278,7 +273,7 @@ impl Controller<'_> {
                 (_, Some((_, (partition, _)))) => objection(reason, partition.unknown()),
                 _ => reason.to_owned(),
             };
-            let app = partition.and_then(|(name, _)| owner(situation.computes, name)).map(|owner| owner.app.clone());
+            let app = partition.and_then(|(name, _)| situation.owner(name)).map(|owner| owner.app.clone());
             self.conditions.push(Condition::Rejected { source, app, reason });
         }
         if situation.rejections.taken_back.is_some()
@@ -298,7 +293,7 @@ impl Controller<'_> {
                     self.conditions.push(Condition::UnusableData { app: app.clone(), why: why.clone() });
                 }
                 RemoteData::Partition(partition, _) => {
-                    let owner = owner(situation.computes, partition.name());
+                    let owner = situation.owner(partition.name());
                     self.conditions.extend(owner.filter(|owner| owner.relation != *relation).map(|owner| {
                         let (partition, owner) = (partition.name().to_string(), owner.app.clone());
                         Condition::PartitionTaken { app: app.clone(), partition, owner }
@@ -329,10 +324,10 @@ fn cluster_name_problem(facts: &Facts, identity: &Identity) -> Result<Option<Opt
     let options = facts.options()?;
     let Some(chosen) = &options.cluster_name else { return Ok(None) };
     Ok(match &identity.given {
-        Some(name) if name.as_str() == options.cluster_name_text => None,
+        Some(name) if name.as_str() == options.texts.cluster_name => None,
         Some(name) => {
             let problem = format!("the cluster is {name} for good, reset the option");
-            Some(OptionProblem::new(names::OPTION_CLUSTER_NAME, &options.cluster_name_text, problem))
+            Some(OptionProblem::new(names::OPTION_CLUSTER_NAME, &options.texts.cluster_name, problem))
         }
         None => chosen.as_ref().err().cloned(),
     })

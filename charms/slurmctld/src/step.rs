@@ -19,7 +19,9 @@ use std::fmt;
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
+    /// A change of what of Slurm is on the machine.
     Install(InstallStep),
+    /// A change of how systemd treats slurmctld.
     Service(ServiceStep),
     /// Makes the state directory and marks it with this note.
     PrepareState(String),
@@ -27,19 +29,15 @@ pub enum Step {
     SecureKeys,
     /// Lets everybody read the configuration.
     MakeWorldReadable,
+    /// Makes a key that is nowhere.
     MakeKey(Key),
+    /// Writes a key that is only in its secret.
     RestoreKey(Key, SecretContent),
     /// Has Slurm's parser read files, without effect. With `nodes`, slurmctld is asked for the settings of nodes as
     /// well.
-    CheckCandidate {
-        files: Files,
-        nodes: bool,
-    },
+    CheckCandidate { files: Files, nodes: bool },
     /// Puts files in place. `sources` says what is new in them.
-    WriteFiles {
-        files: Files,
-        sources: Vec<ConfigSource>,
-    },
+    WriteFiles { files: Files, sources: Vec<ConfigSource> },
     /// Puts accepted files back in place.
     RestoreFiles(Files),
     /// Notes what was refused, and nothing else.
@@ -50,26 +48,31 @@ pub enum Step {
     Reconfigure(Files),
     /// Sets again what a reconfigure undid.
     RestoreOverrides(Vec<Update>),
+    /// Drops the note of what was set at runtime.
     ForgetOverrides,
     /// Keeps files as those that slurmctld has accepted.
     MarkAccepted(Files),
+    /// Starts slurmctld, and waits until it answers.
     StartDaemon,
     /// Restarts a slurmctld that serves nobody.
     RestartDaemon,
     /// Makes slurmctld write its partitions to the state directory, through one that exists.
-    SavePartitions {
-        partition: PartitionName,
-        settings: PartitionSettings,
-    },
+    SavePartitions { partition: PartitionName, settings: PartitionSettings },
+    /// Has Juju open the port of slurmctld.
     OpenPort,
     /// Makes a secret of a key.
     AddSecret(Key, SecretContent),
     /// Puts a key back into its secret.
     RefillSecret(Key, SecretId, SecretContent),
+    /// Lets a compute application read the secret.
     GrantSecret(SecretId, RelationId),
+    /// Tells the other units the name of the cluster.
     PublishPeerApp(RelationId, Databag),
+    /// Tells the other units the host of this one.
     PublishPeerUnit(RelationId, Databag),
+    /// Tells a compute application where the controllers are.
     PublishController(RelationId, Databag),
+    /// Asks for the file system that the state is to be on.
     RequestMount(RelationId, Databag),
 }
 

@@ -1,9 +1,9 @@
 //! Makes one change, and says what is known afterwards. Nothing is decided here.
 
 use crate::condition::Condition;
-use crate::facts::{Fact, Facts, Notes, Question, StartFile, node_name};
+use crate::facts::{Boot, Fact, Facts, KeyFile, Notes, Question, StartFile, node_name};
 use crate::names;
-use crate::node::lifecycle::{BootNote, OldNotes};
+use crate::node::lifecycle::{self, BootNote};
 use crate::node::reregistration::Reregistration;
 use crate::step::{Outcome, Step};
 use charm::Status;
@@ -36,7 +36,7 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             slurmd::ensure_options(writer, options)?;
         }
         Step::WriteNote(note, _) => note::write(writer, &**note)?,
-        Step::RemoveOldNotes => OldNotes::remove(writer)?,
+        Step::RemoveOldNotes => lifecycle::remove_old(writer)?,
         Step::NoteForBoot(boot) => note::write(writer, boot)?,
         Step::StartDaemon => {
             systemd::enable(writer, names::SERVICE)?;
@@ -56,19 +56,21 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         Step::ReloadDaemon => systemd::reload(writer, names::SERVICE)?,
         Step::OpenPort => hands.juju.open_port(Port::tcp(names::PORT)),
         Step::MarkJoined(boot) => {
-            note_mark(writer, boot)?;
+            let marked = note_mark(writer, boot)?;
             tell(step, scontrol::save_node(writer, &node));
+            return Ok(marked);
         }
         Step::RestoreNode { change, features, boot } => {
-            note_mark(writer, boot)?;
+            let marked = note_mark(writer, boot)?;
             tell(step, restore(writer, &node, change, features));
+            return Ok(marked);
         }
         Step::SetFeatures(features) => tell(step, scontrol::set_node_features(writer, &node, features)),
         Step::SetWeight(weight) => tell(step, scontrol::set_node_weight(writer, &node, *weight)),
         Step::CloseNode { drain } => tell(step, close(writer, &node, *drain)),
         Step::DeleteNode => tell(step, scontrol::delete_node(writer, &node)),
         Step::ReopenNode { resume, comment } => tell(step, reopen(writer, &node, *resume, comment)),
-        Step::DrainNode => tell(step, scontrol::drain_node(writer, &node, LEAVING_REASON)),
+        Step::DrainNode => tell(step, scontrol::drain_nodes(writer, &node, LEAVING_REASON)),
         Step::CancelJobs(handles) => tell(step, scontrol::cancel_jobs(writer, handles.clone())),
         Step::StopDaemon => {
             systemd::disable(writer, names::SERVICE)?;
@@ -101,13 +103,15 @@ fn tell_of(ended: &[u32]) {
     }
 }
 
-fn note_mark(writer: &HostWriter, boot: &BootNote) -> Result<(), Error> {
-    note::write(writer, &BootNote { marked: Some(clock::now()), ..boot.clone() })
+fn note_mark(writer: &HostWriter, boot: &BootNote) -> Result<Outcome, Error> {
+    let now = clock::now();
+    note::write(writer, &BootNote { marked: Some(now), ..boot.clone() })?;
+    Ok(Outcome::Marked(now))
 }
 
 fn close(writer: &HostWriter, node: &NodeName, drain: bool) -> Result<(), ScontrolError> {
     if drain {
-        scontrol::drain_node(writer, node, names::CHANGE_REASON)?;
+        scontrol::drain_nodes(writer, node, names::CHANGE_REASON)?;
     }
     scontrol::set_node_comment(writer, node, names::CHANGE_COMMENT)
 }
@@ -115,7 +119,7 @@ fn close(writer: &HostWriter, node: &NodeName, drain: bool) -> Result<(), Scontr
 fn reopen(writer: &HostWriter, node: &NodeName, resume: bool, comment: &str) -> Result<(), ScontrolError> {
     scontrol::set_node_comment(writer, node, comment)?;
     if resume {
-        scontrol::resume_node(writer, node)?;
+        scontrol::resume_nodes(writer, node)?;
     }
     Ok(())
 }
@@ -134,7 +138,7 @@ fn restore(
             scontrol::fail_node(writer, node, reason)?;
         }
         if has("DOWN") && has("DRAIN") {
-            scontrol::drain_node(writer, node, reason)?;
+            scontrol::drain_nodes(writer, node, reason)?;
         }
         scontrol::set_node_reason(writer, node, reason)?;
     }
@@ -164,19 +168,28 @@ const IN_THE_DAEMON: [Question; 5] =
     [Question::Daemon, Question::PartitionState, Question::Cause, Question::Complaint, Question::Skew];
 
 /// Takes over what a step has changed.
-pub fn learn(facts: &mut Facts, step: &Step) {
+pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
     match step {
         Step::Install(InstallStep::Install(_)) => {
             facts.forget(&[Question::Installation, Question::Daemon, Question::Detected]);
         }
         Step::Install(_) => facts.forget(&[Question::Installation]),
-        Step::Service(_) => facts.forget(&[Question::ServiceFiles, Question::Daemon]),
+        Step::Service(step) => {
+            if let Ok(files) = facts.service_files().cloned() {
+                facts.learn(Fact::ServiceFiles(files.after(step)));
+            }
+            facts.forget(&[Question::Daemon]);
+        }
         Step::PublishPartition(_, bag) => {
             let published = facts.published().ok().and_then(Option::as_ref).into_iter().flatten();
             let all = published.chain(bag).map(|(key, value)| (key.clone(), value.clone())).collect();
             facts.learn(Fact::Published(Some(all)));
         }
-        Step::WriteKey { .. } => facts.forget(&[Question::KeyFile]),
+        Step::WriteKey { keys, .. } => {
+            let shared = facts.key_file().is_ok_and(|key| key.shared);
+            facts.learn(Fact::KeyFile(KeyFile { keys: Some(keys.clone()), private: true, shared }));
+            facts.forget(&[Question::KeyWritten]);
+        }
         Step::WriteOptions(options) => {
             facts.learn(Fact::StartFile(StartFile { options: Some(options.clone()), neighbour: None }));
             // Who is on the node is looked at right before its record is deleted.
@@ -191,14 +204,20 @@ pub fn learn(facts: &mut Facts, step: &Step) {
                 facts.learn(Fact::Note(Notes { old: false, ..notes }));
             }
         }
-        Step::NoteForBoot(_) => facts.forget(&[Question::Boot]),
+        Step::NoteForBoot(note) => {
+            let marked_recently = facts.boot().is_ok_and(|boot| boot.marked_recently);
+            facts.learn(Fact::Boot(Boot { note: note.clone(), marked_recently }));
+        }
         Step::StartDaemon | Step::RestartDaemon | Step::ReloadDaemon => {
             facts.forget(&IN_SLURM);
             facts.forget(&IN_THE_DAEMON);
         }
-        Step::MarkJoined(_) | Step::RestoreNode { .. } => {
+        Step::MarkJoined(boot) | Step::RestoreNode { boot, .. } => {
             facts.forget(&IN_SLURM);
-            facts.forget(&[Question::Boot]);
+            if let Outcome::Marked(now) = outcome {
+                let note = BootNote { marked: Some(*now), ..boot.clone() };
+                facts.learn(Fact::Boot(Boot { note, marked_recently: true }));
+            }
         }
         Step::SetFeatures(_)
         | Step::SetWeight(_)

@@ -23,79 +23,60 @@ pub enum Condition {
     /// This unit is being removed. Never blocked: Juju 4 drops a leaving unit that is.
     Leaving,
     /// The node is on its way out. `leader`: nobody can write for the application until this unit has gone.
-    Departing {
-        hold: Hold,
-        leader: bool,
-    },
+    Departing { hold: Hold, leader: bool },
     /// One slurmd for each machine, and it belongs to another unit.
-    MachineTaken {
-        other: NodeName,
-        unit: UnitName,
-    },
+    MachineTaken { other: NodeName, unit: UnitName },
+    /// Slurm has its own use for the application's name.
     ReservedName(AppName),
+    /// An option cannot be used.
     Option(OptionProblem),
     /// A note of this charm cannot be read. Nothing is done about the description of the node until it can.
     NoteUnreadable(String),
+    /// A stop of slurmd would kill jobs: the `KillMode` that systemd has.
     KillMode(String),
+    /// There is no Slurm to work with, or none that is safe from upgrades.
     Install(InstallCondition),
+    /// There is no controller.
     NotRelated(AppName),
     /// Juju is about to show the relation.
     RelationExpected,
     /// No hook may come when something changes at the other end.
     StaleRelation,
+    /// The controllers have said nothing yet.
     NoData(AppName),
-    UnusableData {
-        app: AppName,
-        why: String,
-    },
-    TooNew {
-        own: SlurmVersion,
-        controllers: SlurmVersion,
-        app: AppName,
-    },
-    NoKey {
-        app: AppName,
-        malformed: bool,
-        why: Option<Unreadable>,
-    },
+    /// The controllers say something that cannot be used.
+    UnusableData { app: AppName, why: String },
+    /// slurmd is of a later release than the controllers: Slurm does not work so.
+    TooNew { own: SlurmVersion, controllers: SlurmVersion, app: AppName },
+    /// There is no key on the disk, and none to be had.
+    NoKey { app: AppName, malformed: bool, why: Option<Unreadable> },
+    /// slurmd does not run.
     Stopped,
-    Failing {
-        result: String,
-        complaint: Option<String>,
-    },
+    /// slurmd ended badly: how, and what it complained about.
+    Failing { result: String, complaint: Option<String> },
     /// No controller answers. `daemon`: it is slurmd that waits for one. `right_key`: the key is the one that they
     /// share.
-    Silent {
-        controllers: String,
-        daemon: bool,
-        cause: Option<Cause>,
-        right_key: bool,
-    },
+    Silent { controllers: String, daemon: bool, cause: Option<Cause>, right_key: bool },
+    /// slurmd runs, and the controllers do not know the node.
     NotRegistered(NodeName),
+    /// The machine has less than it had.
     HardwareLost(Vec<Loss>),
+    /// slurmctld refuses the node: its reason.
     NodeRejected(String),
-    NotInPartition {
-        node: NodeName,
-        app: AppName,
-    },
+    /// The node is registered, and not in the partition of its application.
+    NotInPartition { node: NodeName, app: AppName },
+    /// By how many seconds this machine's clock is ahead of slurmctld's.
     Skew(i64),
-    NotResponding {
-        record: Box<NodeRecord>,
-        cause: Option<Cause>,
-    },
-    NodeDown {
-        record: Box<NodeRecord>,
-        app: AppName,
-    },
+    /// slurmctld does not reach the node.
+    NotResponding { record: Box<NodeRecord>, cause: Option<Cause> },
+    /// The node is out of service.
+    NodeDown { record: Box<NodeRecord>, app: AppName },
     /// A change of the node's description is under way.
     Pending(Waits),
     /// A weight was set ahead of a new registration.
     WeightSetAhead,
     /// slurmd did not start with what the operator asked for, and the request was taken back.
-    ConfigRejected {
-        rejected: RejectedConfig,
-        last_working: Node,
-    },
+    ConfigRejected { rejected: RejectedConfig, last_working: Node },
     /// slurmctld could forget this node in a crash.
     NotSavedYet,
 }
@@ -106,13 +87,12 @@ pub enum Waits {
     /// It is being made.
     Nothing,
     /// `closed`: an administrator keeps new jobs away.
-    Jobs {
-        jobs: Vec<u64>,
-        closed: bool,
-    },
+    Jobs { jobs: Vec<u64>, closed: bool },
     /// Jobs in the queue that name this node, and would fail without it.
     PendingJobs(Vec<String>),
+    /// Reservations that name this node, and would go with it.
     Reservations(Vec<String>),
+    /// Nobody could be asked who is on the node.
     Slurmctld,
 }
 

@@ -5,126 +5,93 @@
 mod juju;
 mod machine;
 
-use crate::Slurmd;
 use crate::names;
 use crate::node::lifecycle::{BootNote, NodeNote};
 use crate::options::Options;
-use charm::runtime::Charm;
 use charm::tools::Unreadable;
 use charm::{AppName, Databag, RelationId, UnitName};
 use slurm_conf::{Node, NodeName};
 use slurm_interface::ControllerData;
-use slurm_ops::journal::Cause;
-use slurm_ops::keys::KeySet;
-use slurm_ops::scontrol::{Candidate, NodeLookup};
+use slurm_ops::files;
+use slurm_ops::journal::{self, Cause};
+use slurm_ops::keys::{AUTH_KEY_FILE, KeySet};
+use slurm_ops::scontrol::{self, Candidate, NodeLookup};
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_unit::install::Installation;
 use slurm_unit::service::{Running, ServiceFiles};
-use slurm_unit::{Error, Trigger, View};
+use slurm_unit::{Error, Trigger, View, retry};
 use std::time::Duration;
 
 pub(crate) use machine::neighbour;
 
 charm::facts! {
-    /// Who this unit is, and why this dispatch runs. Costs no process.
-    identity: Identity(Identity),
-    /// The operator's options.
-    options: Options(Options),
-    /// The relation to the controllers. None: there is none, or Juju does not know yet with whom.
-    controller: Controller(Option<Controller>),
-    /// This unit, or its application, is being removed.
-    leaving: Leaving(bool),
-    /// Juju is about to show a relation to controllers.
-    relation_expected: RelationExpected(bool),
-    /// What this application has published for the controllers. None: only the leader may read it.
-    published: Published(Option<Databag>),
-    /// This unit leads its application.
-    leader: Leader(bool),
-    /// The authentication key that the controllers share.
-    key_secret: KeySecret(KeySecret),
-    /// slurmd's port is open in Juju's eyes.
-    port_open: PortOpen(bool),
-    /// The retry timer is set.
-    retry_timer: RetryTimer(bool),
-    /// What of Slurm is installed.
-    installation: Installation(Installation),
-    /// Our files that systemd reads.
-    service_files: ServiceFiles(ServiceFiles),
-    /// slurmd, as systemd sees it.
-    daemon: Daemon(Daemon),
-    /// What the next start of slurmd will use.
-    start_file: StartFile(StartFile),
-    /// The authentication key on the disk.
-    key_file: KeyFile(KeyFile),
-    /// What this charm has noted about its node.
-    note: Note(Notes),
-    /// What this charm has noted since the last boot.
-    boot: Boot(Boot),
-    /// What slurmd finds in this machine now. None: it does not say.
-    detected: Detected(Option<Node>),
-    /// What slurmctld knows about this node. Asked only while slurmd runs: without it no command of Slurm works here.
-    node: Node(NodeLookup),
-    /// The address at which slurmctld looks for this node, if it is none of this machine's.
-    moved_from: MovedFrom(Option<String>),
-    /// A slurmd of ours is stuck beside its successor, or in the middle of making one.
-    stale_processes: StaleProcesses(bool),
-    /// Who would be hurt if the record of this node were deleted.
-    occupancy: Occupancy(Occupancy),
-    /// What the Slurm on this machine thinks of the partition.
-    verdict: Verdict(Candidate),
-    /// The state of this application's partition. None: nobody could be asked, or there is no such partition.
-    partition_state: PartitionState(Option<String>),
-    /// Why slurmd cannot talk to the controllers, from its journal.
-    cause: Cause(Option<Cause>),
-    /// What slurmd complained about when it failed, from its journal.
-    complaint: Complaint(Option<String>),
-    /// The time, in seconds since 1970.
-    now: Now(u64),
-    /// A controller is to stay. None: nobody could be asked.
-    controllers_stay: ControllersStay(Option<bool>),
-    /// The charm of the controllers deletes records of nodes by itself.
-    controller_deletes: ControllerDeletes(bool),
-    /// Jobs that have a process on this machine. None: it cannot be told.
-    local_jobs: LocalJobs(Option<usize>),
-    /// By how many seconds this machine's clock is ahead of slurmctld's, if by too many.
-    skew: Skew(Option<i64>),
-}
+    look(view: &View, known) -> Error;
 
-/// Answers one question.
-pub fn look(view: &View, question: Question, known: &Facts) -> Result<Fact, Error> {
-    Ok(match question {
-        Question::Identity => Fact::Identity(Identity::of(view)),
-        Question::Options => Fact::Options(juju::options(view)?),
-        Question::Controller => Fact::Controller(juju::controller(view)?),
-        Question::Leaving => Fact::Leaving(charm::is_leaving(&view.ctx, &view.juju)?),
-        Question::RelationExpected => Fact::RelationExpected(juju::relation_expected(view)?),
-        Question::Published => Fact::Published(juju::published(view, known)?),
-        Question::Leader => Fact::Leader(view.juju.is_leader()?),
-        Question::KeySecret => Fact::KeySecret(juju::key_secret(view, known)?),
-        Question::PortOpen => Fact::PortOpen(juju::port_open(view)?),
-        Question::RetryTimer => Fact::RetryTimer(Slurmd::retry_timer_is_set(view)),
-        Question::Installation => Fact::Installation(Installation::look(view, &crate::names::PROFILE)?),
-        Question::ServiceFiles => Fact::ServiceFiles(ServiceFiles::look(view, &crate::names::PROFILE)?),
-        Question::Daemon => Fact::Daemon(machine::daemon(view)?),
-        Question::StartFile => Fact::StartFile(machine::start_file(view)?),
-        Question::KeyFile => Fact::KeyFile(machine::key_file(view)?),
-        Question::Note => Fact::Note(Notes::look(view)?),
-        Question::Boot => Fact::Boot(Boot::look(view)?),
-        Question::Detected => Fact::Detected(machine::detected(view)?),
-        Question::Node => Fact::Node(machine::node(view)),
-        Question::MovedFrom => Fact::MovedFrom(machine::moved_from(known)),
-        Question::StaleProcesses => Fact::StaleProcesses(machine::stale_processes(view, known)),
-        Question::Occupancy => Fact::Occupancy(machine::occupancy(view)),
-        Question::Verdict => Fact::Verdict(machine::verdict(view, known)),
-        Question::PartitionState => Fact::PartitionState(machine::partition_state(view)),
-        Question::Cause => Fact::Cause(machine::cause(view)),
-        Question::Complaint => Fact::Complaint(machine::complaint(view)),
-        Question::Now => Fact::Now(slurm_ops::clock::now()),
-        Question::ControllersStay => Fact::ControllersStay(juju::controllers_stay(view)),
-        Question::ControllerDeletes => Fact::ControllerDeletes(juju::controller_deletes(view)),
-        Question::LocalJobs => Fact::LocalJobs(slurm_ops::scontrol::live_jobs(&view.host).map(|jobs| jobs.len())),
-        Question::Skew => Fact::Skew(machine::skew(view)),
-    })
+    /// Who this unit is, and why this dispatch runs. Costs no process.
+    identity: Identity(Identity) = Identity::of(view),
+    /// The operator's options.
+    options: Options(Options) =
+        Options::read(view.ctx.unit.app().as_str(), &view.juju.config_get()?),
+    /// The relation to the controllers. None: there is none, or Juju does not know yet with whom.
+    controller: Controller(Option<Controller>) = juju::controller(view)?,
+    /// This unit, or its application, is being removed.
+    leaving: Leaving(bool) = charm::is_leaving(&view.ctx, &view.juju)?,
+    /// Juju is about to show a relation to controllers.
+    relation_expected: RelationExpected(bool) = juju::relation_expected(view)?,
+    /// What this application has published for the controllers. None: only the leader may read it.
+    published: Published(Option<Databag>) = juju::published(view, known)?,
+    /// This unit leads its application.
+    leader: Leader(bool) = view.juju.is_leader()?,
+    /// The authentication key that the controllers share.
+    key_secret: KeySecret(KeySecret) = juju::key_secret(view, known)?,
+    /// slurmd's port is open in Juju's eyes.
+    port_open: PortOpen(bool) = view.has_open_port(names::PORT)?,
+    /// The retry timer is set.
+    retry_timer: RetryTimer(bool) = retry::is_set(view),
+    /// What of Slurm is installed.
+    installation: Installation(Installation) = Installation::look(view, &names::PROFILE)?,
+    /// Our files that systemd reads.
+    service_files: ServiceFiles(ServiceFiles) = ServiceFiles::look(view, &names::PROFILE)?,
+    /// slurmd, as systemd sees it.
+    daemon: Daemon(Daemon) = machine::daemon(view)?,
+    /// What the next start of slurmd will use.
+    start_file: StartFile(StartFile) = machine::start_file(view)?,
+    /// The authentication key on the disk.
+    key_file: KeyFile(KeyFile) = machine::key_file(view)?,
+    /// When that key was written, since 1970.
+    key_written: KeyWritten(Option<Duration>) = files::modified(&view.host, AUTH_KEY_FILE)?,
+    /// What this charm has noted about its node.
+    note: Note(Notes) = Notes::look(view)?,
+    /// What this charm has noted since the last boot.
+    boot: Boot(Boot) = Boot::look(view)?,
+    /// What slurmd finds in this machine now. None: it does not say.
+    detected: Detected(Option<Node>) = machine::detected(view)?,
+    /// What slurmctld knows about this node. Asked only while slurmd runs: without it no command of Slurm works here.
+    node: Node(NodeLookup) = scontrol::node(&view.host, &node_name(&view.ctx.unit)),
+    /// The address at which slurmctld looks for this node, if it is none of this machine's.
+    moved_from: MovedFrom(Option<String>) = machine::moved_from(known),
+    /// A slurmd of ours is stuck beside its successor, or in the middle of making one.
+    stale_processes: StaleProcesses(bool) = machine::stale_processes(view, known),
+    /// Who would be hurt if the record of this node were deleted.
+    occupancy: Occupancy(Occupancy) = machine::occupancy(view),
+    /// What the Slurm on this machine thinks of the partition.
+    verdict: Verdict(Candidate) = machine::verdict(view, known),
+    /// The state of this application's partition. None: nobody could be asked, or there is no such partition.
+    partition_state: PartitionState(Option<String>) = machine::partition_state(view),
+    /// Why slurmd cannot talk to the controllers, from its journal.
+    cause: Cause(Option<Cause>) = journal::cause(&view.host, names::SERVICE),
+    /// What slurmd complained about when it failed, from its journal.
+    complaint: Complaint(Option<String>) = journal::last_complaint(&view.host, names::SERVICE),
+    /// The time, in seconds since 1970.
+    now: Now(u64) = slurm_ops::clock::now(),
+    /// A controller is to stay. None: nobody could be asked.
+    controllers_stay: ControllersStay(Option<bool>) = juju::controllers_stay(view),
+    /// The charm of the controllers deletes records of nodes by itself.
+    controller_deletes: ControllerDeletes(bool) = juju::controller_deletes(view),
+    /// Jobs that have a process on this machine. None: it cannot be told.
+    local_jobs: LocalJobs(Option<usize>) = scontrol::live_jobs(&view.host).map(|jobs| jobs.len()),
+    /// By how many seconds this machine's clock is ahead of slurmctld's, if by too many.
+    skew: Skew(Option<i64>) = machine::skew(view),
 }
 
 /// Who this unit is.
@@ -145,14 +112,13 @@ pub struct Identity {
 impl Identity {
     fn of(view: &View) -> Self {
         let ctx = &view.ctx;
-        let last = matches!(ctx.event, charm::Event::Stop | charm::Event::Remove);
         Self {
             unit: ctx.unit.clone(),
             node: node_name(&ctx.unit),
             trigger: view.trigger(),
-            departs: last || ctx.event.departing_unit() == Some(&ctx.unit),
-            teardown: last || ctx.event.departing_unit() == Some(&ctx.unit) || ctx.event.broken_relation().is_some(),
-            configured: slurm_ops::files::exists(&view.host, names::FETCHED_CONF),
+            departs: view.departs(),
+            teardown: view.departs() || ctx.event.broken_relation().is_some(),
+            configured: files::exists(&view.host, names::FETCHED_CONF),
         }
     }
 }
@@ -198,8 +164,6 @@ pub struct KeyFile {
     pub keys: Option<KeySet>,
     /// Only its owner can read it.
     pub private: bool,
-    /// Since 1970.
-    pub modified: Option<Duration>,
     /// A controller runs on this machine, too, so that the key has to be readable for Slurm's user.
     pub shared: bool,
 }

@@ -3,6 +3,7 @@
 
 use crate::names;
 use crate::node::departure::DrainRule;
+use charm::tools::Config;
 use slurm_conf::{Node, Partition};
 use slurm_ops::source::Source;
 use slurm_unit::OptionProblem;
@@ -25,27 +26,24 @@ pub enum FirstState {
     Down { reason: String },
 }
 
-/// What the options say, as Juju has them.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Given<'a> {
-    pub partition_config: &'a str,
-    pub default_node_state: &'a str,
-    pub default_node_reason: &'a str,
-    pub drain_timeout: i64,
-    pub drain_policy: &'a str,
-    pub slurm_source: &'a str,
-}
-
 impl Options {
-    /// Reads the options of `application`.
-    pub fn read(application: &str, given: &Given<'_>) -> Self {
+    /// Understands what Juju answers to a unit of `application`.
+    pub fn read(application: &str, config: &Config) -> Self {
+        let partition_text = config.string(names::OPTION_PARTITION_CONFIG).to_owned();
+        let source = config.string(names::OPTION_SLURM_SOURCE);
         Self {
-            partition: partition(application, given.partition_config),
-            partition_text: given.partition_config.to_owned(),
-            first_state: first_state(given.default_node_state, given.default_node_reason),
-            drain: drain(given.drain_timeout, given.drain_policy),
-            source: given.slurm_source.parse().map_err(|error: slurm_ops::source::SourceError| {
-                OptionProblem::new(names::OPTION_SLURM_SOURCE, given.slurm_source, error.to_string())
+            partition: partition(application, &partition_text),
+            partition_text,
+            first_state: first_state(
+                config.string(names::OPTION_DEFAULT_NODE_STATE),
+                config.string(names::OPTION_DEFAULT_NODE_REASON),
+            ),
+            drain: drain(
+                config.integer(names::OPTION_DRAIN_TIMEOUT).unwrap_or(0),
+                config.string(names::OPTION_DRAIN_POLICY),
+            ),
+            source: source.parse().map_err(|error: slurm_ops::source::SourceError| {
+                OptionProblem::new(names::OPTION_SLURM_SOURCE, source, error.to_string())
             }),
         }
     }
@@ -100,6 +98,12 @@ fn drain(timeout: i64, policy: &str) -> Result<DrainRule, OptionProblem> {
     Ok(DrainRule { timeout: (seconds > 0).then_some(seconds), cancel })
 }
 
+/// Options as an operator may have set them.
+#[cfg(test)]
+pub(crate) fn given<const N: usize>(options: [(&str, &str); N]) -> Config {
+    options.into_iter().map(|(option, value)| (option.to_owned(), value.into())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,13 +117,13 @@ mod tests {
         assert_eq!(drain(60, "kill").unwrap_err().option, "drain-policy");
     }
 
-    fn bad(given: &Given<'_>) -> Vec<&'static str> {
+    fn bad(given: &Config) -> Vec<&'static str> {
         Options::read("compute", given).bad().map(|bad| bad.option).collect()
     }
 
     #[test]
     fn nothing_given_is_good() {
-        let options = Options::read("compute", &Given::default());
+        let options = Options::read("compute", &Config::default());
         assert_eq!(options.bad().count(), 0);
         assert_eq!(options.first_state, Ok(FirstState::Idle));
         assert_eq!(options.source, Ok(Source::Archive));
@@ -137,8 +141,8 @@ mod tests {
 
     #[test]
     fn each_bad_option_is_named_and_the_others_stay_good() {
-        assert_eq!(bad(&Given { partition_config: "MaxTime", ..Given::default() }), ["partition-config"]);
-        assert_eq!(bad(&Given { default_node_state: "up", ..Given::default() }), ["default-node-state"]);
-        assert_eq!(bad(&Given { slurm_source: "ppa:", ..Given::default() }), ["slurm-source"]);
+        assert_eq!(bad(&given([("partition-config", "MaxTime")])), ["partition-config"]);
+        assert_eq!(bad(&given([("default-node-state", "up")])), ["default-node-state"]);
+        assert_eq!(bad(&given([("slurm-source", "ppa:")])), ["slurm-source"]);
     }
 }

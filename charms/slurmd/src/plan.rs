@@ -35,7 +35,7 @@ type Tried = Attempts<Step, Outcome>;
 type Decision = Plan<Step, Condition>;
 
 /// What every plan needs.
-const ALWAYS: [Question; 8] = [
+const ALWAYS: [Question; 9] = [
     Question::Options,
     Question::Controller,
     Question::Installation,
@@ -44,6 +44,7 @@ const ALWAYS: [Question; 8] = [
     Question::Note,
     Question::Boot,
     Question::KeyFile,
+    Question::KeyWritten,
 ];
 
 /// What takes longest, and is asked at once where slurmd can answer.
@@ -164,7 +165,7 @@ fn install(facts: &Facts, attempts: &Tried) -> Planning<(Vec<Step>, Vec<Conditio
     };
     let failed = match attempts.outcome(|step| matches!(step, Step::Install(InstallStep::Install(_)))) {
         Some(Outcome::InTheWay(obstacle)) => Some(obstacle),
-        Some(Outcome::Done) | None => None,
+        _ => None,
     };
     let hold_failed = attempts.made(|step| *step == Step::Install(InstallStep::Hold));
     let source = facts.options()?.source.as_ref();
@@ -197,7 +198,7 @@ fn about_membership(facts: &Facts, controller: &Controller) -> Planning<Vec<Ques
     if facts.installation()?.version.is_some() && matches!(controller.data, RemoteData::Data(_)) {
         questions.extend([Question::KeySecret, Question::ServiceFiles, Question::RetryTimer]);
         if facts.daemon()?.running == Running::Up {
-            questions.extend([Question::Node, Question::PartitionState, Question::PortOpen]);
+            questions.extend(OF_A_RUNNING_NODE);
         }
     }
     Ok(questions)

@@ -16,18 +16,23 @@ use std::time::Duration;
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
+    /// A change of what of Slurm is on the machine.
     Install(InstallStep),
+    /// A change of how systemd treats slurmd.
     Service(ServiceStep),
+    /// Tells the controllers about the partition.
     PublishPartition(RelationId, Databag),
-    WriteKey {
-        keys: KeySet,
-        owner: &'static str,
-    },
+    /// Writes the key that the controllers share.
+    WriteKey { keys: KeySet, owner: &'static str },
+    /// Writes what the next start of slurmd will use.
     WriteOptions(SlurmdOptions),
+    /// Keeps what is to be known about the node.
     WriteNote(Box<NodeNote>, NoteReason),
     /// Removes what earlier versions of this charm noted.
     RemoveOldNotes,
+    /// Keeps what is to be known until the next boot.
     NoteForBoot(BootNote),
+    /// Starts slurmd, whatever became of it before.
     StartDaemon,
     /// Jobs go on: only the daemon itself is replaced.
     RestartDaemon,
@@ -35,24 +40,19 @@ pub enum Step {
     ReloadDaemon,
     /// Makes slurmctld save this node, which it else would do only after minutes, and notes when.
     MarkJoined(BootNote),
+    /// Slurm takes features in place, for good.
     SetFeatures(Vec<String>),
+    /// Slurm takes a weight in place, until its next reconfigure.
     SetWeight(u64),
     /// Keeps jobs away, unless somebody does already, and marks the record as the old one.
-    CloseNode {
-        drain: bool,
-    },
+    CloseNode { drain: bool },
+    /// Slurm takes another description only of a node that it does not know.
     DeleteNode,
     /// Gives a new record what the old one had. `features` are those of the new one and of the old one.
-    RestoreNode {
-        change: Box<Reregistration>,
-        features: Vec<String>,
-        boot: BootNote,
-    },
+    RestoreNode { change: Box<Reregistration>, features: Vec<String>, boot: BootNote },
     /// Gives the record its comment back, and takes our own drain away if there is one.
-    ReopenNode {
-        resume: bool,
-        comment: String,
-    },
+    ReopenNode { resume: bool, comment: String },
+    /// Has Juju open the port of slurmd.
     OpenPort,
     /// Keeps new jobs away, because the node leaves.
     DrainNode,
@@ -61,15 +61,9 @@ pub enum Step {
     /// Stops slurmd for good.
     StopDaemon,
     /// Removes what slurmd reads: options, fetched configuration, and the key unless a controller needs it here.
-    RemoveTraces {
-        key: bool,
-    },
+    RemoveTraces { key: bool },
     /// Lets time pass in the hook that holds the machine. `leader`: nobody else can write for the application meanwhile.
-    Wait {
-        hold: Hold,
-        leader: bool,
-        pause: Duration,
-    },
+    Wait { hold: Hold, leader: bool, pause: Duration },
 }
 
 /// Why the note about the node is written.
@@ -103,6 +97,15 @@ pub enum Outcome {
     Done,
     /// What stood in the way of an installation.
     InTheWay(Obstacle),
+    /// When slurmctld was asked to save the node, in seconds since 1970.
+    Marked(u64),
+}
+
+impl Step {
+    /// Says whether the step only lets time pass.
+    pub fn is_wait(&self) -> bool {
+        matches!(self, Self::Wait { .. })
+    }
 }
 
 impl fmt::Display for Step {

@@ -12,10 +12,11 @@ use crate::facts::{
     RemoteData, StartFile,
 };
 use crate::node::lifecycle::NodeNote;
-use crate::options::{Given, Options};
+use crate::options::{Options, given};
 use crate::plan::{Planning, plan};
 use crate::step::Step;
 use charm::runtime::{Attempts, Condition as _, Facts as _};
+use charm::tools::Config;
 use charm::{Databag, Status};
 use slurm_conf::Node;
 use slurm_interface::{ControllerData, SecretUri};
@@ -85,6 +86,7 @@ pub(crate) struct World {
     pub(crate) daemon: Daemon,
     pub(crate) start_file: StartFile,
     pub(crate) key: KeyFile,
+    pub(crate) key_written: Option<std::time::Duration>,
     pub(crate) note: Notes,
     pub(crate) boot: Boot,
     pub(crate) detected: Option<Node>,
@@ -130,7 +132,7 @@ impl World {
                 teardown: false,
                 configured: false,
             },
-            options: Options::read("compute", &Given::default()),
+            options: Options::read("compute", &Config::default()),
             controller: None,
             leaving: false,
             relation_expected: false,
@@ -153,6 +155,7 @@ impl World {
             },
             start_file: StartFile::default(),
             key: KeyFile::default(),
+            key_written: None,
             note: Notes { node: Ok(NodeNote::default()), old: false },
             boot: Boot::default(),
             detected: Some(detected(24_103)),
@@ -210,10 +213,10 @@ impl World {
     }
 
     pub(crate) fn with_partition_config(self, text: &str) -> Self {
-        self.with_options(&Given { partition_config: text, ..Given::default() })
+        self.with_options(&given([("partition-config", text)]))
     }
 
-    pub(crate) fn with_options(mut self, given: &Given<'_>) -> Self {
+    pub(crate) fn with_options(mut self, given: &Config) -> Self {
         self.options = Options::read("compute", given);
         self
     }
@@ -339,6 +342,7 @@ impl World {
             Question::Daemon => Fact::Daemon(self.daemon.clone()),
             Question::StartFile => Fact::StartFile(self.start_file.clone()),
             Question::KeyFile => Fact::KeyFile(self.key.clone()),
+            Question::KeyWritten => Fact::KeyWritten(self.key_written),
             Question::Note => Fact::Note(self.note.clone()),
             Question::Boot => Fact::Boot(self.boot.clone()),
             Question::Detected => Fact::Detected(self.detected.clone()),
@@ -408,8 +412,8 @@ impl World {
                         }
                         steps.push(step.to_string());
                         let outcome = self.apply(&step);
-                        apply::learn(&mut facts, &step);
-                        if matches!(step, Step::Wait { .. }) {
+                        apply::learn(&mut facts, &step, &outcome);
+                        if step.is_wait() {
                             attempts = Attempts::default();
                         } else {
                             attempts.note(step, outcome);

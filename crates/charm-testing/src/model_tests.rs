@@ -1,7 +1,7 @@
 //! What the made-up model accepts and what it refuses, in pairs, and what becomes of writes.
 
 use crate::{Hook, Impossible, Model};
-use charm::tools::{Grantee, Port, Refusal, SecretContent};
+use charm::tools::{Port, Refusal, SecretContent};
 use charm::{AppName, Databag, RelationId, Tools, UnitName};
 use serde_json::json;
 use std::process::ExitCode;
@@ -127,14 +127,12 @@ fn a_secret_is_read_by_whom_it_was_granted_to_and_only_while_the_relation_lives(
     let mut secret = None;
     run(&model, &leader, ExitCode::SUCCESS, |tools| {
         let id = tools.writer().secret_add("l", "d", &content).unwrap();
-        tools.writer().secret_grant(&id, &relation, Grantee::Application);
+        tools.writer().secret_grant(&id, &relation);
         secret = Some(id);
     });
     let secret = secret.unwrap();
     assert!(model.grants(&database, "l").is_empty(), "a grant beside its secret is lost");
-    run(&model, &leader, ExitCode::SUCCESS, |tools| {
-        tools.writer().secret_grant(&secret, &relation, Grantee::Application)
-    });
+    run(&model, &leader, ExitCode::SUCCESS, |tools| tools.writer().secret_grant(&secret, &relation));
     assert_eq!(model.grants(&database, "l"), [relation.number()]);
     let reader: UnitName = format!("{web}/0").parse().unwrap();
     let reads = |expected: bool| {

@@ -1,7 +1,7 @@
 //! In which order units hear of what happens, and what they may never hear of.
 
 use crate::{FakeMachine, FakeSlurm, Hook, Model, Ran};
-use charm::tools::{Grantee, SecretContent};
+use charm::tools::SecretContent;
 use charm::{AppName, Databag, RelationId, Tools, UnitName};
 use serde_json::json;
 use std::process::ExitCode;
@@ -114,7 +114,7 @@ fn an_option_and_a_secret_are_told_when_they_change() {
             "start" => drop(tools.writer().secret_add("l", "d", &content("1")).unwrap()),
             "db-relation-created" => {
                 let secret = tools.secret_info_get("l").unwrap().unwrap();
-                tools.writer().secret_grant(&secret.id, &relation, Grantee::Application);
+                tools.writer().secret_grant(&secret.id, &relation);
                 let uri = [("uri".to_owned(), secret.id.to_string())].into();
                 tools.writer().relation_set_app(&relation, &uri);
             }

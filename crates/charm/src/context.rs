@@ -16,8 +16,6 @@ pub struct Context {
     pub charm_dir: PathBuf,
     /// `JUJU_MODEL_UUID`.
     pub model_uuid: String,
-    /// `JUJU_VERSION` of the agent, such as `3.6.28` or `4.0.15`.
-    pub juju_version: String,
 }
 
 /// An environment in which no charm can run.
@@ -79,7 +77,6 @@ impl Context {
             unit: variables.parse("JUJU_UNIT_NAME", &variables.required("JUJU_UNIT_NAME")?)?,
             charm_dir: PathBuf::from(variables.required("JUJU_CHARM_DIR")?),
             model_uuid: variables.required("JUJU_MODEL_UUID")?,
-            juju_version: variables.text("JUJU_VERSION").unwrap_or_default(),
         })
     }
 }

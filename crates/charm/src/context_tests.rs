@@ -56,19 +56,12 @@ fn an_endpoint_that_sounds_like_a_hook_is_cut_at_its_end_only() {
 }
 
 #[test]
-fn an_empty_remote_unit_is_none() {
-    let variables = [("JUJU_RELATION_ID", "slurmd:3"), ("JUJU_REMOTE_APP", "compute"), ("JUJU_REMOTE_UNIT", "")];
-    let seen = event("hooks/slurmd-relation-changed", &variables);
-    assert_eq!(seen, relation("slurmd", RelationEventKind::Changed { unit: None }, Some("compute")));
-}
-
-#[test]
-fn a_changed_unit_is_named() {
-    let variables =
-        [("JUJU_RELATION_ID", "slurmd:3"), ("JUJU_REMOTE_APP", "compute"), ("JUJU_REMOTE_UNIT", "compute/2")];
-    let unit = Some("compute/2".parse().unwrap());
-    let seen = event("hooks/slurmd-relation-changed", &variables);
-    assert_eq!(seen, relation("slurmd", RelationEventKind::Changed { unit }, Some("compute")));
+fn a_changed_bag_names_its_application_whoever_it_belongs_to() {
+    for unit in ["", "compute/2"] {
+        let variables = [("JUJU_RELATION_ID", "slurmd:3"), ("JUJU_REMOTE_APP", "compute"), ("JUJU_REMOTE_UNIT", unit)];
+        let seen = event("hooks/slurmd-relation-changed", &variables);
+        assert_eq!(seen, relation("slurmd", RelationEventKind::Changed, Some("compute")));
+    }
 }
 
 #[test]

@@ -36,18 +36,10 @@ pub struct RelationEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RelationEventKind {
     Created,
-    Joined {
-        unit: UnitName,
-    },
-    /// No unit means that the bag of the application changed.
-    Changed {
-        unit: Option<UnitName>,
-    },
-    /// `leaving` is who leaves: this unit itself when it, or its application, is being removed; else the remote unit.
-    Departed {
-        unit: Option<UnitName>,
-        leaving: Option<UnitName>,
-    },
+    Joined,
+    Changed,
+    /// Who leaves: this unit itself when it, or its application, is being removed; else the remote unit.
+    Departed(Option<UnitName>),
     Broken,
 }
 
@@ -94,15 +86,11 @@ impl Event {
     }
 
     fn of_relation(endpoint: &str, suffix: &str, variables: &Variables<'_>) -> Result<Self, ContextError> {
-        let unit: Option<UnitName> = variables.optional("JUJU_REMOTE_UNIT")?;
         let kind = match suffix {
             "created" => RelationEventKind::Created,
-            "joined" => match unit {
-                Some(unit) => RelationEventKind::Joined { unit },
-                None => return Err(ContextError::Missing { variable: "JUJU_REMOTE_UNIT" }),
-            },
-            "changed" => RelationEventKind::Changed { unit },
-            "departed" => RelationEventKind::Departed { unit, leaving: variables.optional("JUJU_DEPARTING_UNIT")? },
+            "joined" => RelationEventKind::Joined,
+            "changed" => RelationEventKind::Changed,
+            "departed" => RelationEventKind::Departed(variables.optional("JUJU_DEPARTING_UNIT")?),
             _ => RelationEventKind::Broken,
         };
         Ok(Self::Relation(RelationEvent {
@@ -124,7 +112,7 @@ impl Event {
     /// Returns whose departure this hook announces.
     pub fn departing_unit(&self) -> Option<&UnitName> {
         match self {
-            Self::Relation(RelationEvent { kind: RelationEventKind::Departed { leaving, .. }, .. }) => leaving.as_ref(),
+            Self::Relation(RelationEvent { kind: RelationEventKind::Departed(leaving), .. }) => leaving.as_ref(),
             _ => None,
         }
     }
@@ -139,9 +127,9 @@ impl fmt::Display for Event {
             Self::Relation(event) => {
                 let kind = match event.kind {
                     RelationEventKind::Created => "created",
-                    RelationEventKind::Joined { .. } => "joined",
-                    RelationEventKind::Changed { .. } => "changed",
-                    RelationEventKind::Departed { .. } => "departed",
+                    RelationEventKind::Joined => "joined",
+                    RelationEventKind::Changed => "changed",
+                    RelationEventKind::Departed(_) => "departed",
                     RelationEventKind::Broken => "broken",
                 };
                 write!(formatter, "{}-relation-{kind}", event.endpoint)

@@ -14,12 +14,6 @@ pub struct NameError {
     found: String,
 }
 
-impl NameError {
-    fn new(kind: &'static str, expected: &'static str, found: &str) -> Self {
-        Self { kind, expected, found: found.escape_debug().to_string() }
-    }
-}
-
 /// True for the words Juju's names are made of: lower case letters, digits and inner hyphens, not all digits at the
 /// end.
 fn is_word(text: &str) -> bool {
@@ -30,7 +24,7 @@ fn is_word(text: &str) -> bool {
 }
 
 macro_rules! text_name {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $expected:literal, $kept:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(String);
@@ -47,64 +41,58 @@ macro_rules! text_name {
                 formatter.write_str(&self.0)
             }
         }
+
+        impl FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                // What of the text is the name. None: it is no such name.
+                let kept: fn(&str) -> Option<&str> = $kept;
+                let refused =
+                    || NameError { kind: $kind, expected: $expected, found: text.escape_debug().to_string() };
+                kept(text).map(|name| Self(name.to_owned())).ok_or_else(refused)
+            }
+        }
     };
 }
 
 text_name! {
     /// The name of an application, such as `compute`.
-    AppName
+    AppName, "application", "lower case letters, digits and hyphens", |text| is_word(text).then_some(text)
 }
 text_name! {
     /// The name of a unit, such as `compute/0`.
-    UnitName
+    UnitName, "unit", "an application, `/` and a number", |text| {
+        let (app, digits) = text.split_once('/')?;
+        let number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        (is_word(app) && number).then_some(text)
+    }
 }
 text_name! {
     /// The name of an endpoint, such as `slurmctld-peer`.
-    EndpointName
+    EndpointName, "endpoint", "letters, digits and hyphens", |text| is_endpoint(text).then_some(text)
 }
 text_name! {
     /// The identifier of a relation as the unit sees it, such as `slurmd:3`.
-    RelationId
+    RelationId, "relation", "an endpoint, `:` and a number", |text| {
+        let (endpoint, digits) = text.rsplit_once(':')?;
+        (is_endpoint(endpoint) && digits.parse::<u64>().is_ok()).then_some(text)
+    }
 }
 text_name! {
-    /// The bare identifier of a secret, such as `d3k2v5nmp25c762q3bvg`, whichever form it was given in.
-    SecretId
-}
-
-impl FromStr for AppName {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, NameError> {
-        match is_word(text) {
-            true => Ok(Self(text.to_owned())),
-            false => Err(NameError::new("application", "lower case letters, digits and hyphens", text)),
-        }
+    /// The bare identifier of a secret, such as `d3k2v5nmp25c762q3bvg`. It is read from `<id>`, `secret:<id>` and
+    /// `secret://<model uuid>/<id>`: Juju uses all three for the same secret.
+    SecretId, "secret", "`secret:` and an id", |text| {
+        let bare = text.strip_prefix("secret:").map_or(text, |rest| rest.rsplit('/').next().unwrap_or(rest));
+        let plain = bare.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        (!bare.is_empty() && plain).then_some(bare)
     }
 }
 
-impl FromStr for EndpointName {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, NameError> {
-        // Endpoints of other charms may carry underscores and dots; a blank or a colon may not occur.
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        match !text.is_empty() && text.bytes().all(plain) {
-            true => Ok(Self(text.to_owned())),
-            false => Err(NameError::new("endpoint", "letters, digits and hyphens", text)),
-        }
-    }
-}
-
-impl FromStr for UnitName {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, NameError> {
-        let number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        match text.split_once('/') {
-            Some((app, digits)) if is_word(app) && number(digits) => Ok(Self(text.to_owned())),
-            _ => Err(NameError::new("unit", "an application, `/` and a number", text)),
-        }
-    }
+/// Endpoints of other charms may carry underscores and dots; a blank or a colon may not occur.
+fn is_endpoint(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    !text.is_empty() && text.bytes().all(plain)
 }
 
 impl UnitName {
@@ -120,19 +108,6 @@ impl UnitName {
     }
 }
 
-impl FromStr for RelationId {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, NameError> {
-        match text.rsplit_once(':') {
-            Some((endpoint, digits)) if endpoint.parse::<EndpointName>().is_ok() && digits.parse::<u64>().is_ok() => {
-                Ok(Self(text.to_owned()))
-            }
-            _ => Err(NameError::new("relation", "an endpoint, `:` and a number", text)),
-        }
-    }
-}
-
 impl RelationId {
     /// Returns the name of this unit's end.
     pub fn endpoint(&self) -> &str {
@@ -143,22 +118,6 @@ impl RelationId {
     pub fn number(&self) -> u64 {
         let (_, digits) = self.0.rsplit_once(':').expect("invariant: a relation id has a colon");
         digits.parse().expect("invariant: a relation id ends in a number")
-    }
-}
-
-impl FromStr for SecretId {
-    type Err = NameError;
-
-    /// Takes `<id>`, `secret:<id>` and `secret://<model uuid>/<id>`: Juju uses all three for the same secret.
-    fn from_str(text: &str) -> Result<Self, NameError> {
-        let bare = match text.strip_prefix("secret:") {
-            Some(rest) => rest.rsplit('/').next().unwrap_or(rest),
-            None => text,
-        };
-        match !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
-            true => Ok(Self(bare.to_owned())),
-            false => Err(NameError::new("secret", "`secret:` and an id", text)),
-        }
     }
 }
 

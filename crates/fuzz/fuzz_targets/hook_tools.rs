@@ -68,7 +68,7 @@ fuzz_target!(|text: &str| {
     let app = "slurmctld".parse().expect("an application");
 
     if let Ok(config) = tools.config_get() {
-        let _ = (config.string("a"), config.boolean("a"), config.integer("a"));
+        let _ = (config.string("a"), config.boolean("a"));
     }
     if let Ok(goal) = tools.goal_state() {
         let _ = (goal.planned_units(), goal.remote_units("slurmd"), goal.is_dying(&unit));

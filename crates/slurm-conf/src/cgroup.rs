@@ -3,36 +3,7 @@
 use crate::document::SlurmConf;
 use crate::error::ParseError;
 use crate::parameters::{ParameterError, Parameters};
-use crate::setting::{Setting, SettingKind};
-
-/// Every key of cgroup.conf in Slurm 24.11 and 26.05.
-const KEYS: &[Setting] = &[
-    key("AllowedRAMSpace", SettingKind::Percent),
-    key("AllowedSwapSpace", SettingKind::Percent),
-    // Both daemons still start with it.
-    key("CgroupAutomount", SettingKind::Text),
-    key("CgroupMountpoint", SettingKind::Text),
-    key("CgroupPlugin", SettingKind::Text),
-    key("CgroupSlice", SettingKind::Text),
-    key("ConstrainCores", SettingKind::Boolean),
-    key("ConstrainDevices", SettingKind::Boolean),
-    key("ConstrainRAMSpace", SettingKind::Boolean),
-    key("ConstrainSwapSpace", SettingKind::Boolean),
-    key("EnableControllers", SettingKind::Boolean),
-    key("EnableExtraControllers", SettingKind::Text),
-    key("IgnoreSystemd", SettingKind::Boolean),
-    key("IgnoreSystemdOnFailure", SettingKind::Boolean),
-    key("MaxRAMPercent", SettingKind::Percent),
-    key("MaxSwapPercent", SettingKind::Percent),
-    key("MemorySwappiness", SettingKind::Number(u64::MAX)),
-    key("MinRAMSpace", SettingKind::Number(u64::MAX)),
-    key("SignalChildrenProcesses", SettingKind::Boolean),
-    key("SystemdTimeout", SettingKind::Number(u64::MAX)),
-];
-
-const fn key(name: &'static str, kind: SettingKind) -> Setting {
-    Setting { name, kind }
-}
+use crate::setting::CGROUP;
 
 /// A cgroup.conf. Rendering what was parsed gives the same bytes.
 ///
@@ -58,7 +29,7 @@ impl CgroupConf {
     /// Reads what an operator wants to have in the file. A key that is not known is a doubt of the result, not an
     /// error.
     pub fn parameters(text: &str) -> Result<Parameters, ParameterError> {
-        Parameters::read(text, &[], KEYS)
+        Parameters::read(text, &[], &CGROUP)
     }
 
     /// Returns the text of the file.

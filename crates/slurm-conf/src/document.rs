@@ -45,11 +45,7 @@ impl SlurmConf {
 
     /// Returns the text of the file.
     pub fn render(&self) -> String {
-        let mut text = String::with_capacity(self.living().map(|line| line.raw.len()).sum());
-        for line in self.living() {
-            text.push_str(&line.raw);
-        }
-        text
+        self.living().map(|line| line.raw.as_str()).collect()
     }
 
     /// Returns the value of a plain key, in any letter case. Of several, the last: that is the one that Slurm takes.
@@ -67,7 +63,7 @@ impl SlurmConf {
             || key.eq_ignore_ascii_case("Include")
             || key.eq_ignore_ascii_case(CONTROLLER_KEY);
         if reserved {
-            return Err(ValueError::Reserved { key: key.to_owned() });
+            return Err(ValueError::Reserved(key.to_owned()));
         }
         if self.get(key) == Some(value) {
             return Ok(false);
@@ -190,7 +186,9 @@ impl SlurmConf {
     /// Removes a partition, and its node set unless another partition uses it. Tells whether the partition was there.
     pub fn remove_partition(&mut self, name: &str) -> bool {
         let removed = self.remove_records(RecordKind::Partition, name);
-        if removed && !self.index.is_mentioned(name) {
+        let uses =
+            |record: Record<'_>| record.get("Nodes").is_some_and(|nodes| nodes.split(',').any(|word| word == name));
+        if removed && !self.partitions().any(uses) {
             self.remove_records(RecordKind::NodeSet, name);
         }
         removed

@@ -17,17 +17,11 @@ pub struct ParseError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
     /// The key is not a word that Slurm could read as a key.
-    #[error("`{key}` is not a key: expected letters, digits, `_` and `.` only")]
-    Key {
-        /// The refused key, control characters escaped.
-        key: String,
-    },
+    #[error("`{0}` is not a key: expected letters, digits, `_` and `.` only")]
+    Key(String),
     /// The key begins a record or names a file, so it has its own functions.
-    #[error("`{key}` cannot be set as a plain key")]
-    Reserved {
-        /// The refused key.
-        key: String,
-    },
+    #[error("`{0}` cannot be set as a plain key")]
+    Reserved(String),
     /// The value would change the meaning of its line.
     #[error("value `{value}` of {key}: {problem}")]
     Value {
@@ -64,17 +58,11 @@ pub enum OptionError {
         expected: &'static str,
     },
     /// The option exists but is not for the operator to set.
-    #[error("option `{key}` is set by the charm")]
-    Reserved {
-        /// The option as it was written.
-        key: String,
-    },
+    #[error("option `{0}` is set by the charm")]
+    Reserved(String),
     /// The option was given twice.
-    #[error("option `{key}` is given twice")]
-    Duplicate {
-        /// The option as it was written the second time.
-        key: String,
-    },
+    #[error("option `{0}` is given twice")]
+    Duplicate(String),
     /// The value does not fit the option.
     #[error("value `{value}` of {key}: expected {expected}")]
     Value {
@@ -89,11 +77,18 @@ pub enum OptionError {
     #[error(transparent)]
     Name(#[from] NameError),
     /// A JSON record lacks a member or is no object.
-    #[error("expected {expected}")]
-    Json {
-        /// What would have been right.
-        expected: &'static str,
-    },
+    #[error("expected {0}")]
+    Json(&'static str),
+}
+
+impl OptionError {
+    pub(crate) fn syntax(found: &str, expected: &'static str) -> Self {
+        Self::Syntax { found: excerpt(found), expected }
+    }
+
+    pub(crate) fn value(key: &str, value: &str, expected: String) -> Self {
+        Self::Value { key: key.to_owned(), value: excerpt(value), expected }
+    }
 }
 
 /// Tells whether a character could break a message out of its line or turn it round.
@@ -102,20 +97,19 @@ fn is_unshowable(character: char) -> bool {
     character.is_control() || turns || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
-/// Returns `text` fit for a message: control characters escaped, at most 80 characters.
-pub(crate) fn excerpt(text: &str) -> String {
-    const LONGEST: usize = 80;
+/// Returns `text` fit for a message: control characters escaped, at most `longest` characters of it.
+pub fn shown(text: &str, longest: usize) -> String {
     let mut shown = String::new();
-    for (count, character) in text.chars().enumerate() {
-        if count == LONGEST {
-            shown.push('…');
-            break;
-        }
+    for character in text.chars().take(longest) {
         if is_unshowable(character) {
             shown.extend(character.escape_default());
         } else {
             shown.push(character);
         }
     }
-    shown
+    if text.chars().nth(longest).is_some() { shown + "…" } else { shown }
+}
+
+pub(crate) fn excerpt(text: &str) -> String {
+    shown(text, 80)
 }

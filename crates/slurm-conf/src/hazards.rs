@@ -7,7 +7,6 @@
 use crate::effective::EffectiveConf;
 use crate::setting::number;
 use std::collections::BTreeSet;
-use std::fmt;
 
 /// Slurm's own values where a file has none.
 const MAX_JOB_COUNT: u64 = 10_000;
@@ -76,16 +75,22 @@ pub struct Running {
 }
 
 /// A reason not to give a configuration to the running cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Hazard {
     /// Clients and slurmd would look for a plugin in vain.
+    #[error("{}: there is no plugin {}/{} on this machine", .0.key, .0.kind, .0.name)]
     MissingPlugin(Plugin),
     /// Healthy nodes would be taken for dead, and their jobs with them.
+    #[error("SlurmdTimeout={seconds}: at least {LEAST_TIMEOUT}, or 0 for never: healthy nodes would be set down")]
     HastyTimeout {
         /// `SlurmdTimeout`, in seconds.
         seconds: u64,
     },
     /// slurmctld would forget a partition with its jobs.
+    #[error("partition {name} {}", match only_at_runtime {
+        true => "exists only at runtime: slurmctld would forget it and its jobs",
+        false => "has jobs: slurmctld would forget it and them",
+    })]
     LostPartition {
         /// Its name.
         name: String,
@@ -93,6 +98,7 @@ pub enum Hazard {
         only_at_runtime: bool,
     },
     /// slurmctld would forget nodes with their jobs.
+    #[error("MaxNodeCount={room}: at least {needed}, or slurmctld forgets nodes and their jobs")]
     TooFewNodes {
         /// `MaxNodeCount`.
         room: u64,
@@ -100,6 +106,7 @@ pub enum Hazard {
         needed: u64,
     },
     /// slurmctld would forget jobs.
+    #[error("{limit}: at least {needed}, or slurmctld forgets jobs (it has {jobs})")]
     TooFewJobs {
         /// What leaves too little room.
         limit: JobLimit,
@@ -111,50 +118,17 @@ pub enum Hazard {
 }
 
 /// What says for how many jobs there is room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JobLimit {
     /// `MaxJobCount`, as the file has it.
+    #[error("MaxJobCount={0}")]
     Count(u64),
     /// `MaxJobCount`, about which the file says nothing.
+    #[error("MaxJobCount={0}, the default")]
     DefaultCount(u64),
     /// `MaxJobId`: there are not enough numbers from `FirstJobId` on.
+    #[error("MaxJobId={0}")]
     LastId(u64),
-}
-
-impl fmt::Display for JobLimit {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Count(count) => write!(formatter, "MaxJobCount={count}"),
-            Self::DefaultCount(count) => write!(formatter, "MaxJobCount={count}, the default"),
-            Self::LastId(last) => write!(formatter, "MaxJobId={last}"),
-        }
-    }
-}
-
-impl fmt::Display for Hazard {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MissingPlugin(Plugin { key, kind, name }) => {
-                write!(formatter, "{key}: there is no plugin {kind}/{name} on this machine")
-            }
-            Self::HastyTimeout { seconds } => write!(
-                formatter,
-                "SlurmdTimeout={seconds}: at least {LEAST_TIMEOUT}, or 0 for never: healthy nodes would be set down"
-            ),
-            Self::LostPartition { name, only_at_runtime: true } => {
-                write!(formatter, "partition {name} exists only at runtime: slurmctld would forget it and its jobs")
-            }
-            Self::LostPartition { name, only_at_runtime: false } => {
-                write!(formatter, "partition {name} has jobs: slurmctld would forget it and them")
-            }
-            Self::TooFewNodes { room, needed } => {
-                write!(formatter, "MaxNodeCount={room}: at least {needed}, or slurmctld forgets nodes and their jobs")
-            }
-            Self::TooFewJobs { limit, needed, jobs } => {
-                write!(formatter, "{limit}: at least {needed}, or slurmctld forgets jobs (it has {jobs})")
-            }
-        }
-    }
 }
 
 /// Says what has to be known before a running cluster gets `new` in place of `old`. Nothing is asked about what does

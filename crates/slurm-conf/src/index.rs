@@ -1,7 +1,7 @@
 //! Finds keys and records of a file by name. Holds line numbers only; the lines themselves are in `document`.
 
 use crate::lexer::Line;
-use crate::record::{Record, RecordKind, record_of};
+use crate::record::{RecordKind, record_of};
 use std::collections::HashMap;
 
 /// A line's number for life.
@@ -13,8 +13,6 @@ pub(crate) struct Index {
     settings: HashMap<String, Vec<LineId>>,
     /// Lines that hold a record.
     records: HashMap<(RecordKind, String), Vec<LineId>>,
-    /// How many partitions name a word in their `Nodes`.
-    mentions: HashMap<String, usize>,
 }
 
 impl Index {
@@ -28,11 +26,6 @@ impl Index {
         self.records.get(&(kind, name.to_owned())).map_or(&[], Vec::as_slice)
     }
 
-    /// Tells whether a partition has `name` among its `Nodes`.
-    pub(crate) fn is_mentioned(&self, name: &str) -> bool {
-        self.mentions.contains_key(name)
-    }
-
     /// Takes in a line. `order` is looked at only if something in it stands in another line too.
     pub(crate) fn add(&mut self, id: LineId, line: &Line, order: &[LineId]) {
         for pair in &line.pairs()[..plain_count(line)] {
@@ -40,9 +33,6 @@ impl Index {
         }
         if let Some(record) = record_of(line) {
             put(self.records.entry((record.kind(), record.name().to_owned())).or_default(), id, order);
-            for word in mentioned(&record) {
-                *self.mentions.entry(word.to_owned()).or_default() += 1;
-            }
         }
     }
 
@@ -58,14 +48,6 @@ impl Index {
             let key = (record.kind(), record.name().to_owned());
             if self.records.get_mut(&key).is_some_and(|ids| take(ids, id)) {
                 self.records.remove(&key);
-            }
-            for word in mentioned(&record) {
-                if let Some(count) = self.mentions.get_mut(word) {
-                    *count -= 1;
-                    if *count == 0 {
-                        self.mentions.remove(word);
-                    }
-                }
             }
         }
     }
@@ -96,10 +78,4 @@ fn put(ids: &mut Vec<LineId>, id: LineId, order: &[LineId]) {
 fn take(ids: &mut Vec<LineId>, id: LineId) -> bool {
     ids.retain(|other| *other != id);
     ids.is_empty()
-}
-
-/// The words in the `Nodes` of a partition.
-fn mentioned<'line>(record: &Record<'line>) -> impl Iterator<Item = &'line str> + use<'line> {
-    let nodes = if record.kind() == RecordKind::Partition { record.get("Nodes") } else { None };
-    nodes.unwrap_or_default().split(',').filter(|word| !word.is_empty())
 }

@@ -96,7 +96,7 @@ pub use address::{ControllerAddress, SLURMCTLD_PORT};
 pub use cgroup::CgroupConf;
 pub use document::SlurmConf;
 pub use effective::EffectiveConf;
-pub use error::{NameError, OptionError, ParseError, ValueError};
+pub use error::{NameError, OptionError, ParseError, ValueError, shown};
 pub use hostlist::{HostList, MOST_HOSTS};
 pub use name::{ClusterName, HostName, NodeName, PartitionName};
 pub use node::Node;

@@ -42,12 +42,6 @@ macro_rules! name_type {
                 Self::new(name)
             }
         }
-
-        impl AsRef<str> for $type {
-            fn as_ref(&self) -> &str {
-                &self.0
-            }
-        }
     };
 }
 

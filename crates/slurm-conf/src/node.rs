@@ -1,65 +1,13 @@
 //! A node as slurmd's `--conf` describes it: an ordered list of `Key=Value` without the name.
 
-use crate::error::{OptionError, excerpt};
+use crate::error::OptionError;
 use crate::name::PartitionName;
 use crate::partition::option_pairs;
-use crate::setting::is_number;
+use crate::setting::{NODE, Setting};
 use crate::text::{line_of, value_problem};
 use crate::unknown::{UnknownKey, unknown_key, unknown_value};
 use std::borrow::Cow;
 use std::fmt;
-
-/// Every key that slurmd of 24.11 or 26.05 accepts in `--conf`.
-const KEYS: &[&str] = &[
-    "BcastAddr",
-    "Boards",
-    "CoreSpecCount",
-    "CoresPerSocket",
-    "CpuBind",
-    "CPUs",
-    "CpuSpecList",
-    "Feature",
-    "Gres",
-    "GresConf",
-    "MemSpecLimit",
-    "NodeAddr",
-    "NodeHostname",
-    "Parameters",
-    "Port",
-    "RealMemory",
-    "Reason",
-    "RestrictedCoresPerGPU",
-    "Sockets",
-    "SocketsPerBoard",
-    "State",
-    "SuspendTime",
-    "ThreadsPerCore",
-    "TmpDisk",
-    "Topology",
-    "TRESWeights",
-    "Weight",
-];
-
-const UINT16: u64 = 65_535;
-const UINT32: u64 = 4_294_967_295;
-
-/// Keys whose value is a whole number, with the largest that Slurm reads.
-const NUMBERS: &[(&str, u64)] = &[
-    ("Boards", UINT16),
-    ("CoreSpecCount", UINT16),
-    ("CoresPerSocket", UINT16),
-    ("CPUs", UINT16),
-    ("MemSpecLimit", u64::MAX),
-    ("RealMemory", u64::MAX),
-    ("RestrictedCoresPerGPU", UINT16),
-    ("Sockets", UINT16),
-    ("SocketsPerBoard", UINT16),
-    ("ThreadsPerCore", UINT16),
-    ("TmpDisk", UINT32),
-    ("Weight", UINT32),
-];
-
-const PORT: &str = "Port";
 
 /// Two names of one thing: the second is what this crate writes.
 const ALIASES: &[(&str, &str)] = &[("Features", "Feature"), ("Procs", "CPUs")];
@@ -87,10 +35,7 @@ impl Node {
             }
         }
         if node.get("CPUs").is_none() {
-            return Err(OptionError::Syntax {
-                found: excerpt(output),
-                expected: "`NodeName=… CPUs=…` as slurmd -C prints it",
-            });
+            return Err(OptionError::syntax(output, "`NodeName=… CPUs=…` as slurmd -C prints it"));
         }
         Ok(node)
     }
@@ -101,7 +46,7 @@ impl Node {
         let mut node = Self::new();
         for (key, value) in option_pairs(text)? {
             if node.get(&key).is_some() {
-                return Err(OptionError::Duplicate { key });
+                return Err(OptionError::Duplicate(key));
             }
             node.set(&key, &value)?;
         }
@@ -110,7 +55,7 @@ impl Node {
 
     /// Returns the value of a key, in any letter case.
     pub fn get(&self, key: &str) -> Option<&str> {
-        let wanted = canonical(key).unwrap_or(key);
+        let wanted = canonical(key).map_or(key, |setting| setting.name);
         self.options.iter().find(|(known, _)| known.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.as_str())
     }
 
@@ -122,38 +67,32 @@ impl Node {
     /// Returns the keys that are not known here, each with the known one that is nearest to it.
     pub fn unknown(&self) -> impl Iterator<Item = UnknownKey<'_>> {
         let unknown = self.options.iter().filter(|(key, _)| canonical(key).is_none());
-        unknown.map(|(key, value)| UnknownKey::new(key, value, KEYS.iter().copied()))
-    }
-
-    /// Tells whether nothing is said about the node.
-    pub fn is_empty(&self) -> bool {
-        self.options.is_empty()
+        unknown.map(|(key, value)| UnknownKey::new(key, value, NODE.iter().map(|setting| setting.name)))
     }
 
     /// Sets one key, in place if it is there already.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), OptionError> {
-        let Some(key) = canonical(key) else {
+        let Some(setting) = canonical(key) else {
             let key = unknown_key(key)?;
             unknown_value(&key, value, false)?;
             self.put(Cow::Owned(key), value);
             return Ok(());
         };
-        let refused = |expected: String| OptionError::Value { key: key.to_owned(), value: excerpt(value), expected };
-        if value_problem(value).is_some() || value.contains('\'') {
-            return Err(refused("one line without quotes, `#` and backslash".to_owned()));
-        }
-        if value.is_empty() {
-            return Err(refused("a value".to_owned()));
-        }
-        // Only free text may hold blanks: anywhere else they would begin the next key.
-        if key != "Reason" && value.contains(char::is_whitespace) {
-            return Err(refused("a value without blanks".to_owned()));
-        }
-        if key == PORT && !value.parse::<u16>().is_ok_and(|port| port > 0) {
-            return Err(refused(format!("a whole number from 1 to {UINT16}")));
-        }
-        if let Some(expected) = Self::refusal(key, value) {
-            return Err(refused(expected));
+        let key = setting.name;
+        let expected = if value_problem(value).is_some() || value.contains('\'') {
+            Some("one line without quotes, `#` and backslash".to_owned())
+        } else if value.is_empty() {
+            Some("a value".to_owned())
+        } else if key != "Reason" && value.contains(char::is_whitespace) {
+            // Only free text may hold blanks: anywhere else they would begin the next key.
+            Some("a value without blanks".to_owned())
+        } else if key == "Port" && !value.parse::<u16>().is_ok_and(|port| port > 0) {
+            Some(format!("a whole number from 1 to {}", u16::MAX))
+        } else {
+            setting.expected(value)
+        };
+        if let Some(expected) = expected {
+            return Err(OptionError::value(key, value, expected));
         }
         // Slurm wants the sockets either in all or per board.
         match key {
@@ -172,15 +111,9 @@ impl Node {
         }
     }
 
-    /// Tells what Slurm would expect instead of `value`, if it is sure to refuse it.
-    fn refusal(key: &'static str, value: &str) -> Option<String> {
-        let (_, largest) = NUMBERS.iter().find(|(name, _)| *name == key)?;
-        (!is_number(value, *largest)).then(|| format!("a whole number from 0 to {largest}, or UNLIMITED"))
-    }
-
     /// Takes a key away.
     pub fn unset(&mut self, key: &str) {
-        let unwanted = canonical(key).unwrap_or(key);
+        let unwanted = canonical(key).map_or(key, |setting| setting.name);
         self.options.retain(|(known, _)| !known.eq_ignore_ascii_case(unwanted));
     }
 
@@ -214,9 +147,9 @@ impl fmt::Display for Node {
     }
 }
 
-fn canonical(key: &str) -> Option<&'static str> {
+fn canonical(key: &str) -> Option<&'static Setting> {
     let key = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(key)).map_or(key, |(_, name)| *name);
-    KEYS.iter().copied().find(|known| known.eq_ignore_ascii_case(key))
+    NODE.iter().find(|known| known.name.eq_ignore_ascii_case(key))
 }
 
 #[cfg(test)]

@@ -27,17 +27,12 @@ impl NodeSet {
         &self.name
     }
 
-    /// Returns the feature that makes a node a member.
-    pub fn feature(&self) -> &PartitionName {
-        &self.feature
-    }
-
     /// Reads `{"nodeset": …, "feature": …}`.
     pub fn from_json(value: &Value) -> Result<Self, OptionError> {
         let member = |name: &str| value.get(name).and_then(Value::as_str);
         match (member("nodeset"), member("feature")) {
             (Some(name), Some(feature)) => Ok(Self::new(name, feature)?),
-            _ => Err(OptionError::Json { expected: "an object with the members `nodeset` and `feature`" }),
+            _ => Err(OptionError::Json("an object with the members `nodeset` and `feature`")),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::error::{ParseError, excerpt};
 use crate::lexer::{self, Content};
 use crate::nearest::nearest;
 use crate::record::RecordKind;
-use crate::setting::Setting;
+use crate::setting::{SLURM, Setting};
 use crate::text::value_problem;
 
 /// Longer texts are refused before they are read. Slurm's own files stay far below.
@@ -20,7 +20,7 @@ const LONGEST: usize = 1 << 20;
 /// use slurm_conf::Parameters;
 ///
 /// let parameters = Parameters::parse("MaxJobCount=20000\nSlurmctldTimeout=60\n", &["ClusterName"])?;
-/// assert_eq!(parameters.get("slurmctldtimeout"), Some("60"));
+/// assert_eq!(parameters.iter().nth(1), Some(("SlurmctldTimeout", "60")));
 ///
 /// let refused = Parameters::parse("clustername=mine", &["ClusterName"]).unwrap_err();
 /// assert_eq!(refused.to_string(), "line 1: key `clustername` is set by the charm");
@@ -47,50 +47,15 @@ pub enum ParameterError {
     #[error(transparent)]
     Syntax(#[from] ParseError),
     /// The text is longer than any configuration.
-    #[error("expected at most {LONGEST} bytes, found {found}")]
-    Long {
-        /// How many bytes there were.
-        found: usize,
-    },
-    /// The key belongs to the charm.
-    #[error("line {line}: key `{key}` is set by the charm")]
-    Owned {
+    #[error("expected at most {LONGEST} bytes, found {0}")]
+    Long(usize),
+    /// One key cannot be set, or not to this value.
+    #[error("line {line}: {problem}")]
+    Key {
         /// Number of the line, counted from 1.
         line: usize,
-        /// The key as it was written.
-        key: String,
-    },
-    /// The line does more than set a plain key.
-    #[error("line {line}: `{key}` is not a plain key, expected `Key=Value` lines without {what}")]
-    Record {
-        /// Number of the line, counted from 1.
-        line: usize,
-        /// The key as it was written.
-        key: String,
-        /// What the line would bring in.
-        what: &'static str,
-    },
-    /// The key comes a second time.
-    #[error("line {line}: key `{key}` is already in line {first}")]
-    Duplicate {
-        /// Number of the line, counted from 1.
-        line: usize,
-        /// The key as it was written the second time.
-        key: String,
-        /// Where it was before.
-        first: usize,
-    },
-    /// The value does not fit the key.
-    #[error("line {line}: value `{value}` of {key}: expected {expected}")]
-    Value {
-        /// Number of the line, counted from 1.
-        line: usize,
-        /// The key as it was written.
-        key: String,
-        /// The refused value, control characters escaped.
-        value: String,
-        /// What would have been right.
-        expected: String,
+        /// Key, value and what was expected.
+        problem: String,
     },
 }
 
@@ -115,68 +80,59 @@ impl std::fmt::Display for Doubt {
 impl Parameters {
     /// Reads an operator's text. `owned` are the keys that the charm sets itself, in any letter case.
     pub fn parse(text: &str, owned: &[&str]) -> Result<Self, ParameterError> {
-        Self::read(text, owned, Setting::all())
+        Self::read(text, owned, &SLURM)
     }
 
     /// Reads parameters of a file whose keys are `known`.
     pub(crate) fn read(text: &str, owned: &[&str], known: &'static [Setting]) -> Result<Self, ParameterError> {
         if text.len() > LONGEST {
-            return Err(ParameterError::Long { found: text.len() });
+            return Err(ParameterError::Long(text.len()));
         }
         let mut parameters = Self { entries: Vec::new(), known };
         let mut number = 1;
         for line in lexer::lines(text)? {
             if let Content::Include(path) = &line.content {
-                let key = excerpt(&format!("Include {path}"));
-                return Err(ParameterError::Record { line: number, key, what: "other files" });
+                let problem = not_plain(&format!("Include {path}"), "other files");
+                return Err(ParameterError::Key { line: number, problem });
             }
             for pair in line.pairs() {
                 let place = number + line.raw[..pair.key.start].matches('\n').count();
-                parameters.add(place, line.key(pair), line.value(pair), owned)?;
+                let (key, value) = (line.key(pair), line.value(pair));
+                if let Some(problem) = parameters.problem(key, value, owned) {
+                    return Err(ParameterError::Key { line: place, problem });
+                }
+                parameters.entries.push(Entry { line: place, key: key.to_owned(), value: value.to_owned() });
             }
             number += line.raw.matches('\n').count();
         }
         Ok(parameters)
     }
 
-    fn add(&mut self, line: usize, key: &str, value: &str, owned: &[&str]) -> Result<(), ParameterError> {
-        let shown = || excerpt(key);
+    /// Says why a key cannot be taken over.
+    fn problem(&self, key: &str, value: &str, owned: &[&str]) -> Option<String> {
+        let shown = excerpt(key);
         if RecordKind::from_key(key).is_some() {
-            return Err(ParameterError::Record { line, key: shown(), what: "nodes and partitions" });
+            return Some(not_plain(key, "nodes and partitions"));
         }
         if key.eq_ignore_ascii_case("Include") {
-            return Err(ParameterError::Record { line, key: shown(), what: "other files" });
+            return Some(not_plain(key, "other files"));
         }
         if key.eq_ignore_ascii_case(CONTROLLER_KEY) || owned.iter().any(|own| own.eq_ignore_ascii_case(key)) {
-            return Err(ParameterError::Owned { line, key: shown() });
+            return Some(format!("key `{shown}` is set by the charm"));
         }
         if let Some(first) = self.entries.iter().find(|entry| entry.key.eq_ignore_ascii_case(key)) {
-            return Err(ParameterError::Duplicate { line, key: shown(), first: first.line });
+            return Some(format!("key `{shown}` is already in line {}", first.line));
         }
         let expected = match value_problem(value) {
-            Some(problem) => Some(format!("text in which {problem}")),
-            None => self.setting(key).and_then(|setting| setting.expected(value)),
+            Some(problem) => format!("text in which {problem}"),
+            None => self.setting(key)?.expected(value)?,
         };
-        if let Some(expected) = expected {
-            return Err(ParameterError::Value { line, key: shown(), value: excerpt(value), expected });
-        }
-        self.entries.push(Entry { line, key: key.to_owned(), value: value.to_owned() });
-        Ok(())
+        Some(format!("value `{}` of {shown}: expected {expected}", excerpt(value)))
     }
 
     /// Returns keys and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.entries.iter().map(|entry| (entry.key.as_str(), entry.value.as_str()))
-    }
-
-    /// Returns the value of a key, in any letter case.
-    pub fn get(&self, key: &str) -> Option<&str> {
-        self.entries.iter().find(|entry| entry.key.eq_ignore_ascii_case(key)).map(|entry| entry.value.as_str())
-    }
-
-    /// Tells whether nothing is set.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 
     /// Returns the keys that are in no table here, with the nearest that is.
@@ -193,6 +149,11 @@ impl Parameters {
     fn setting(&self, key: &str) -> Option<&'static Setting> {
         self.known.iter().find(|setting| setting.name.eq_ignore_ascii_case(key))
     }
+}
+
+/// A line that does more than set a plain key: `what` is what it would bring in.
+fn not_plain(key: &str, what: &str) -> String {
+    format!("`{}` is not a plain key, expected `Key=Value` lines without {what}", excerpt(key))
 }
 
 #[cfg(test)]
@@ -216,7 +177,7 @@ mod tests {
             ("RebootProgram", "/sbin/reboot -f"),
         ];
         assert_eq!(parameters.iter().collect::<Vec<_>>(), expected);
-        assert!(Parameters::parse("", OWNED).unwrap().is_empty());
+        assert_eq!(Parameters::parse("", OWNED).unwrap().iter().count(), 0);
     }
 
     #[test]

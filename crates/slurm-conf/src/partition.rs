@@ -1,6 +1,6 @@
 //! A partition: its name, and the options that its operator chose.
 
-use crate::error::{OptionError, excerpt};
+use crate::error::OptionError;
 use crate::lexer::{self, Content};
 use crate::name::PartitionName;
 use crate::nodeset::NodeSet;
@@ -42,10 +42,10 @@ impl Partition {
             if let Some(given) = IDENTITY.into_iter().find(|given| given.eq_ignore_ascii_case(&key)) {
                 if value != application {
                     let expected = format!("`{application}`, the name of the application");
-                    return Err(OptionError::Value { key: given.to_owned(), value: excerpt(&value), expected });
+                    return Err(OptionError::value(given, &value, expected));
                 }
             } else if partition.has(&key) {
-                return Err(OptionError::Duplicate { key });
+                return Err(OptionError::Duplicate(key));
             } else {
                 partition.set(&key, &value)?;
             }
@@ -57,26 +57,15 @@ impl Partition {
     ///
     /// `nodes`, if there, has to be the partition's own node set.
     pub fn from_json(value: &Value) -> Result<Self, OptionError> {
-        const EXPECTED: &str = "an object with the member `partitionname`";
-        let members = value.as_object().ok_or(OptionError::Json { expected: EXPECTED })?;
-        let name = members.get(NAME_KEY).and_then(Value::as_str).ok_or(OptionError::Json { expected: EXPECTED })?;
+        let named = value.as_object().and_then(|members| Some((members, members.get(NAME_KEY)?.as_str()?)));
+        let (members, name) = named.ok_or(OptionError::Json("an object with the member `partitionname`"))?;
         let mut partition = Self::new(PartitionName::new(name)?);
         for (key, value) in members {
-            let refused = |expected: String| OptionError::Value {
-                key: key.clone(),
-                value: excerpt(&value.to_string()),
-                expected,
-            };
+            let refused = |expected: String| OptionError::value(key, &value.to_string(), expected);
             match key.as_str() {
                 NAME_KEY => {}
-                NODES_KEY => {
-                    let own = value
-                        .as_array()
-                        .is_some_and(|nodes| matches!(nodes.as_slice(), [only] if only.as_str() == Some(name)));
-                    if !own {
-                        return Err(refused(format!("[\"{name}\"]")));
-                    }
-                }
+                NODES_KEY if *value == Value::from(vec![name]) => {}
+                NODES_KEY => return Err(refused(format!("[\"{name}\"]"))),
                 _ => match PartitionOption::find(key) {
                     Some(option) => partition.put(*option, option.value_from_json(value).map_err(refused)?),
                     None => {
@@ -114,11 +103,6 @@ impl Partition {
         NodeSet::of(&self.name)
     }
 
-    /// Returns the known options in order.
-    pub fn options(&self) -> impl Iterator<Item = (&PartitionOption, &OptionValue)> {
-        self.options.iter().map(|(option, value)| (option, value))
-    }
-
     /// Returns the keys that are not known here, each with the known one that is nearest to it.
     pub fn unknown(&self) -> impl Iterator<Item = UnknownKey<'_>> {
         let known = || PartitionOption::all().iter().map(|option| option.name);
@@ -136,12 +120,8 @@ impl Partition {
         let Some(option) = PartitionOption::find(key) else {
             return self.set_unknown(key, value);
         };
-        let checked = option.value_from_text(value).map_err(|expected| OptionError::Value {
-            key: option.name.to_owned(),
-            value: excerpt(value),
-            expected,
-        })?;
-        self.put(*option, checked);
+        let refused = |expected| OptionError::value(option.name, value, expected);
+        self.put(*option, option.value_from_text(value).map_err(refused)?);
         Ok(())
     }
 
@@ -159,7 +139,7 @@ impl Partition {
 
     fn set_unknown(&mut self, key: &str, value: &str) -> Result<(), OptionError> {
         if IDENTITY.iter().any(|given| given.eq_ignore_ascii_case(key)) {
-            return Err(OptionError::Reserved { key: key.to_owned() });
+            return Err(OptionError::Reserved(key.to_owned()));
         }
         let key = unknown_key(key)?;
         unknown_value(&key, value, true)?;
@@ -195,10 +175,7 @@ impl TryFrom<Record<'_>> for Partition {
     /// Reads a partition line of a file. `Nodes` is left out, since it need not be a node set.
     fn try_from(record: Record<'_>) -> Result<Self, OptionError> {
         if record.kind() != RecordKind::Partition {
-            return Err(OptionError::Syntax {
-                found: record.kind().key().to_owned(),
-                expected: "a PartitionName line",
-            });
+            return Err(OptionError::syntax(record.kind().key(), "a PartitionName line"));
         }
         let mut partition = Self::new(PartitionName::new(record.name())?);
         for (key, value) in record.options().filter(|(key, _)| !key.eq_ignore_ascii_case(NODES_KEY)) {
@@ -219,32 +196,21 @@ pub(crate) fn option_pairs(text: &str) -> Result<Vec<(String, String)>, OptionEr
         ('\'', "no single quote"),
     ] {
         if text.contains(character) {
-            return Err(OptionError::Syntax { found: excerpt(text), expected });
+            return Err(OptionError::syntax(text, expected));
         }
     }
     if text.chars().any(char::is_control) {
-        return Err(OptionError::Syntax { found: excerpt(text), expected: "no control character" });
+        return Err(OptionError::syntax(text, "no control character"));
     }
     let (line, _) = lexer::next_line(text, 1)
         .map_err(|error| OptionError::Syntax { found: error.found, expected: error.expected })?;
-    match &line.content {
-        Content::Blank => Ok(Vec::new()),
-        Content::Include(_) => Err(OptionError::Syntax { found: excerpt(text), expected: "`Key=Value`" }),
-        Content::Pairs(pairs) => pairs
-            .iter()
-            .map(|pair| {
-                let (key, value) = (line.key(pair), line.value(pair));
-                if value.contains('"') {
-                    Err(OptionError::Syntax {
-                        found: excerpt(value),
-                        expected: "quotes around the whole value or none",
-                    })
-                } else {
-                    Ok((key.to_owned(), value.to_owned()))
-                }
-            })
-            .collect(),
+    if matches!(line.content, Content::Include(_)) {
+        return Err(OptionError::syntax(text, "`Key=Value`"));
     }
+    if let Some(pair) = line.pairs().iter().find(|pair| line.value(pair).contains('"')) {
+        return Err(OptionError::syntax(line.value(pair), "quotes around the whole value or none"));
+    }
+    Ok(line.pairs().iter().map(|pair| (line.key(pair).to_owned(), line.value(pair).to_owned())).collect())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use crate::text::value_problem;
 use serde_json::{Map, Number, Value};
+use std::sync::LazyLock;
 
 /// What an option holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,9 +14,9 @@ pub enum OptionKind {
     /// One word or text.
     Text,
     /// One of a fixed set of words, kept in lower case.
-    Word(&'static [&'static str]),
+    Word(&'static str),
     /// One of a fixed set of words with an optional `:count` behind it.
-    CountedWord(&'static [&'static str]),
+    CountedWord(&'static str),
     /// Yes or no.
     Boolean,
     /// A whole number from 0 to the given one, or `unlimited`.
@@ -25,7 +26,7 @@ pub enum OptionKind {
     /// Words joined by commas.
     List,
     /// Words of a fixed set joined by commas, kept in lower case.
-    WordList(&'static [&'static str]),
+    WordList(&'static str),
     /// `name=number` joined by commas.
     Weights,
 }
@@ -54,68 +55,9 @@ pub enum OptionValue {
     Weights(Vec<(String, String)>),
 }
 
-const UINT16: u64 = 65_533;
-const UINT32: u64 = 4_294_967_293;
-const UINT64: u64 = i64::MAX.unsigned_abs();
-const CPU_BIND: &[&str] = &["none", "socket", "ldom", "core", "thread"];
-const EXCLUSIVE: &[&str] = &["no", "node", "user", "topo"];
-const OVERSUBSCRIBE: &[&str] = &["exclusive", "force", "yes", "no"];
-const PREEMPT: &[&str] = &["off", "cancel", "gang", "requeue", "suspend", "priority", "within"];
-const STATE: &[&str] = &["up", "down", "drain", "inactive"];
-const SELECT: &[&str] = &["cr_core", "cr_core_memory", "cr_socket", "cr_socket_memory", "cr_cpu", "cr_cpu_memory"];
-
-/// Every option, by name. `PartitionName` and `Nodes` are not among them: they are the partition's identity.
-const OPTIONS: &[PartitionOption] = &[
-    option("AllocNodes", OptionKind::List),
-    option("AllowAccounts", OptionKind::List),
-    option("AllowGroups", OptionKind::List),
-    option("AllowQos", OptionKind::List),
-    option("Alternate", OptionKind::Text),
-    option("CpuBind", OptionKind::Word(CPU_BIND)),
-    option("Default", OptionKind::Boolean),
-    option("DefaultTime", OptionKind::Time),
-    option("DefCpuPerGPU", OptionKind::Count(UINT64)),
-    option("DefMemPerCPU", OptionKind::Count(UINT64)),
-    option("DefMemPerGPU", OptionKind::Count(UINT64)),
-    option("DefMemPerNode", OptionKind::Count(UINT64)),
-    option("DenyAccounts", OptionKind::List),
-    option("DenyQos", OptionKind::List),
-    option("DisableRootJobs", OptionKind::Boolean),
-    option("Exclusive", OptionKind::Word(EXCLUSIVE)),
-    option("ExclusiveTopo", OptionKind::Boolean),
-    option("ExclusiveUser", OptionKind::Boolean),
-    option("GraceTime", OptionKind::Count(UINT32)),
-    option("Hidden", OptionKind::Boolean),
-    option("LLN", OptionKind::Boolean),
-    option("MaxCPUsPerNode", OptionKind::Count(UINT32)),
-    option("MaxCPUsPerSocket", OptionKind::Count(UINT32)),
-    option("MaxMemPerCPU", OptionKind::Count(UINT64)),
-    option("MaxMemPerNode", OptionKind::Count(UINT64)),
-    option("MaxNodes", OptionKind::Count(UINT32)),
-    option("MaxTime", OptionKind::Time),
-    option("MinNodes", OptionKind::Count(UINT32)),
-    option("OverSubscribe", OptionKind::CountedWord(OVERSUBSCRIBE)),
-    option("OverTimeLimit", OptionKind::Count(UINT16)),
-    option("PowerDownOnIdle", OptionKind::Boolean),
-    option("PreemptMode", OptionKind::WordList(PREEMPT)),
-    option("Priority", OptionKind::Count(UINT16)),
-    option("PriorityJobFactor", OptionKind::Count(UINT16)),
-    option("PriorityTier", OptionKind::Count(UINT16)),
-    option("QOS", OptionKind::Text),
-    option("ReqResv", OptionKind::Boolean),
-    option("ResumeTimeout", OptionKind::Count(UINT16)),
-    option("RootOnly", OptionKind::Boolean),
-    option("SelectTypeParameters", OptionKind::WordList(SELECT)),
-    option("State", OptionKind::Word(STATE)),
-    option("SuspendTime", OptionKind::Count(UINT32)),
-    option("SuspendTimeout", OptionKind::Count(UINT16)),
-    option("Topology", OptionKind::Text),
-    option("TRESBillingWeights", OptionKind::Weights),
-];
-
-const fn option(name: &'static str, kind: OptionKind) -> PartitionOption {
-    PartitionOption { name, kind }
-}
+/// One option in a line, with its kind and what belongs to that.
+static OPTIONS: LazyLock<Vec<PartitionOption>> =
+    LazyLock::new(|| include_str!("partition_option/options.txt").lines().filter_map(PartitionOption::read).collect());
 
 impl PartitionOption {
     /// Finds an option by name, in any letter case. `Shared` is Slurm's old word for `OverSubscribe`.
@@ -126,13 +68,31 @@ impl PartitionOption {
 
     /// Returns every option, by name.
     pub fn all() -> &'static [PartitionOption] {
-        OPTIONS
+        &OPTIONS
+    }
+
+    /// Reads a line of the table. None: a comment.
+    fn read(line: &'static str) -> Option<Self> {
+        let (name, kind) = line.split_once(' ').filter(|(name, _)| *name != "#")?;
+        let (kind, detail) = kind.split_once(' ').unwrap_or((kind, ""));
+        let kind = match kind {
+            "word" => OptionKind::Word(detail),
+            "counted-word" => OptionKind::CountedWord(detail),
+            "boolean" => OptionKind::Boolean,
+            "count" => OptionKind::Count(detail.parse().ok()?),
+            "time" => OptionKind::Time,
+            "list" => OptionKind::List,
+            "word-list" => OptionKind::WordList(detail),
+            "weights" => OptionKind::Weights,
+            _ => OptionKind::Text,
+        };
+        Some(Self { name, kind })
     }
 
     /// Tells whether Slurm starts with a value that is none of this option's: it does not look, or it logs and goes on.
     fn is_lenient(&self, value: &str) -> bool {
         match self.kind {
-            OptionKind::CountedWord(words) => words.iter().any(|word| {
+            OptionKind::CountedWord(words) => words.split(',').any(|word| {
                 let behind = value.get(word.len()..).unwrap_or("?");
                 value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
                     && (behind.is_empty() || behind.starts_with(':'))
@@ -149,12 +109,12 @@ impl PartitionOption {
         let lower = text.to_ascii_lowercase();
         let known = match self.kind {
             OptionKind::Text => (!text.is_empty()).then(|| OptionValue::Text(text.to_owned())),
-            OptionKind::Word(words) => words.contains(&lower.as_str()).then(|| OptionValue::Text(lower.clone())),
+            OptionKind::Word(words) => is_one_of(words, &lower).then(|| OptionValue::Text(lower.clone())),
             OptionKind::CountedWord(words) => {
                 let (word, count) =
                     lower.split_once(':').map_or((lower.as_str(), None), |(word, count)| (word, Some(count)));
                 let counted = count.is_none_or(|count| is_digits(count) && count.parse::<u16>().is_ok());
-                (words.contains(&word) && counted).then(|| OptionValue::Text(lower.clone()))
+                (is_one_of(words, word) && counted).then(|| OptionValue::Text(lower.clone()))
             }
             OptionKind::Boolean => match lower.as_str() {
                 "yes" | "true" | "1" | "up" => Some(OptionValue::Boolean(true)),
@@ -183,7 +143,7 @@ impl PartitionOption {
             }
             OptionKind::WordList(words) => {
                 let given: Vec<String> = lower.split(',').map(str::to_owned).collect();
-                given.iter().all(|word| words.contains(&word.as_str())).then_some(OptionValue::List(given))
+                given.iter().all(|word| is_one_of(words, word)).then_some(OptionValue::List(given))
             }
             OptionKind::Weights => weights(text),
         };
@@ -218,13 +178,13 @@ impl PartitionOption {
     fn expected(&self) -> String {
         match self.kind {
             OptionKind::Text => "a text".to_owned(),
-            OptionKind::Word(words) => format!("one of {}", words.join(", ")),
-            OptionKind::CountedWord(words) => format!("one of {}, with or without `:count`", words.join(", ")),
+            OptionKind::Word(words) => format!("one of {}", words.replace(',', ", ")),
+            OptionKind::CountedWord(words) => format!("one of {}, with or without `:count`", words.replace(',', ", ")),
             OptionKind::Boolean => "YES or NO".to_owned(),
             OptionKind::Count(largest) => format!("a number from 0 to {largest} or {}", self.no_limit()),
             OptionKind::Time => "minutes, mm:ss, hh:mm:ss, days-hh, days-hh:mm, days-hh:mm:ss or UNLIMITED".to_owned(),
             OptionKind::List => "words joined by commas".to_owned(),
-            OptionKind::WordList(words) => format!("one or more of {} joined by commas", words.join(", ")),
+            OptionKind::WordList(words) => format!("one or more of {} joined by commas", words.replace(',', ", ")),
             OptionKind::Weights => "name=number joined by commas, such as CPU=1.0,Mem=0.25G".to_owned(),
         }
     }
@@ -268,6 +228,10 @@ impl PartitionOption {
 }
 
 /// Slurm reads a number with a plus before it like one without.
+fn is_one_of(words: &str, word: &str) -> bool {
+    words.split(',').any(|known| known == word)
+}
+
 fn unsigned(number: &str) -> &str {
     number.strip_prefix('+').unwrap_or(number)
 }

@@ -1,4 +1,4 @@
-//! The plain keys of slurm.conf that are known here, and what each holds.
+//! The plain keys of slurm.conf, of cgroup.conf and of a node that are known here, and what each holds.
 //!
 //! The table serves messages: a known key can be told from a mistyped one, and a value from one that Slurm is sure to
 //! refuse. It is not the judge of what is valid. A key that is not in it may belong to a newer Slurm, so it is a doubt,
@@ -6,8 +6,15 @@
 
 use std::sync::LazyLock;
 
-/// The table, one key and its kind in a line.
-const KEYS: &str = include_str!("setting/keys.txt");
+/// A table: one key and its kind in a line.
+pub(crate) type Table = LazyLock<Vec<Setting>>;
+
+/// The plain keys of slurm.conf.
+pub(crate) static SLURM: Table = LazyLock::new(|| Setting::table(include_str!("setting/keys.txt")));
+/// The keys of cgroup.conf.
+pub(crate) static CGROUP: Table = LazyLock::new(|| Setting::table(include_str!("setting/cgroup.txt")));
+/// The keys of a node.
+pub(crate) static NODE: Table = LazyLock::new(|| Setting::table(include_str!("setting/node.txt")));
 
 /// What a plain key holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +33,7 @@ pub enum SettingKind {
     Removed,
 }
 
-/// One plain key of slurm.conf.
+/// One plain key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     /// The key as Slurm's manual writes it.
@@ -40,16 +47,15 @@ const LEVELS: [&str; 10] =
     ["quiet", "fatal", "error", "info", "verbose", "debug", "debug2", "debug3", "debug4", "debug5"];
 
 impl Setting {
-    /// Returns every known key, by name.
-    pub fn all() -> &'static [Setting] {
-        static ALL: LazyLock<Vec<Setting>> = LazyLock::new(|| KEYS.lines().filter_map(Setting::read).collect());
-        &ALL
+    fn table(text: &'static str) -> Vec<Self> {
+        text.lines().filter_map(Self::read).collect()
     }
 
     /// Reads a line of the table. None: a comment.
     fn read(line: &'static str) -> Option<Self> {
         let (name, kind) = line.split_once(' ').filter(|(name, _)| *name != "#")?;
         let kind = match (kind, kind.parse()) {
+            ("percent", _) => SettingKind::Percent,
             ("boolean", _) => SettingKind::Boolean,
             ("level", _) => SettingKind::Level,
             ("removed", _) => SettingKind::Removed,
@@ -117,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_table_is_sorted_and_names_each_key_once() {
-        let names: Vec<String> = Setting::all().iter().map(|setting| setting.name.to_ascii_lowercase()).collect();
+        let names: Vec<String> = SLURM.iter().map(|setting| setting.name.to_ascii_lowercase()).collect();
         assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
         assert!(names.len() > 200);
     }
@@ -143,7 +149,7 @@ mod tests {
             ("SallocDefaultCommand", "srun", false),
             ("SchedulerParameters", "anything,at=all", true),
         ] {
-            let mut known = Setting::all().iter();
+            let mut known = SLURM.iter();
             let setting = known.find(|setting| setting.name.eq_ignore_ascii_case(key)).unwrap();
             assert_eq!(setting.expected(value).is_none(), fits, "{key}={value}");
         }

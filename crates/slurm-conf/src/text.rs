@@ -30,7 +30,7 @@ pub(crate) fn check_value(key: &str, value: &str) -> Result<(), ValueError> {
 
 /// Checks that `key` is a word that Slurm reads as a key.
 pub(crate) fn check_key(key: &str) -> Result<(), ValueError> {
-    if !key.is_empty() && key.bytes().all(is_key_byte) { Ok(()) } else { Err(ValueError::Key { key: excerpt(key) }) }
+    if !key.is_empty() && key.bytes().all(is_key_byte) { Ok(()) } else { Err(ValueError::Key(excerpt(key))) }
 }
 
 /// Tells whether Slurm takes `byte` for a part of a key.

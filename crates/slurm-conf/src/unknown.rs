@@ -2,7 +2,7 @@
 //! here they are free text of a shape that cannot leave its place in a line. Plain keys of a file are not here: see
 //! `parameters`.
 
-use crate::error::{OptionError, excerpt};
+use crate::error::OptionError;
 use crate::nearest::nearest;
 use crate::record::RecordKind;
 use crate::text::{is_key_byte, value_problem};
@@ -39,13 +39,10 @@ impl<'record> UnknownKey<'record> {
 /// A key that begins a record of its own is refused wherever it comes: behind another name it could only be a trick.
 pub(crate) fn unknown_key(key: &str) -> Result<String, OptionError> {
     if key.is_empty() || key.len() > LONGEST_KEY || !key.bytes().all(is_key_byte) {
-        return Err(OptionError::Syntax {
-            found: excerpt(key),
-            expected: "a key of at most 64 letters, digits, `_` and `.`",
-        });
+        return Err(OptionError::syntax(key, "a key of at most 64 letters, digits, `_` and `.`"));
     }
     if RecordKind::from_key(key).is_some() || key.eq_ignore_ascii_case("Include") {
-        return Err(OptionError::Reserved { key: key.to_owned() });
+        return Err(OptionError::Reserved(key.to_owned()));
     }
     Ok(key.to_ascii_lowercase())
 }
@@ -53,21 +50,19 @@ pub(crate) fn unknown_key(key: &str) -> Result<String, OptionError> {
 /// Checks the value of a key that no table has. Only a partition's may hold blanks: the line of a node goes through
 /// more hands.
 pub(crate) fn unknown_value(key: &str, value: &str, blanks: bool) -> Result<(), OptionError> {
-    let refused = |expected: String| OptionError::Value { key: key.to_owned(), value: excerpt(value), expected };
-    if let Some(problem) = value_problem(value) {
-        return Err(refused(format!("text in which {problem}")));
-    }
-    if value.contains('\'') {
-        return Err(refused("text without single quotes".to_owned()));
-    }
     let foreign = |character: char| character.is_whitespace() && !(blanks && character == ' ');
-    if value.contains(foreign) {
-        return Err(refused("a value without blanks".to_owned()));
-    }
-    if value.trim().is_empty() || value.len() > LONGEST_VALUE {
-        return Err(refused(format!("a value of 1 to {LONGEST_VALUE} characters")));
-    }
-    Ok(())
+    let expected = if let Some(problem) = value_problem(value) {
+        format!("text in which {problem}")
+    } else if value.contains('\'') {
+        "text without single quotes".to_owned()
+    } else if value.contains(foreign) {
+        "a value without blanks".to_owned()
+    } else if value.trim().is_empty() || value.len() > LONGEST_VALUE {
+        format!("a value of 1 to {LONGEST_VALUE} characters")
+    } else {
+        return Ok(());
+    };
+    Err(OptionError::value(key, value, expected))
 }
 
 #[cfg(test)]

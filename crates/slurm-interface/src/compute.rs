@@ -1,7 +1,7 @@
 //! What an application of compute nodes tells the controller: its partition, and the node set the partition consists
 //! of.
 
-use crate::databag::{Databag, DecodeError, dumps, json};
+use crate::databag::{Databag, DecodeError, json, written};
 use serde_json::Value;
 use slurm_conf::{NodeSet, Partition};
 
@@ -21,9 +21,6 @@ pub struct ComputeData {
 }
 
 impl ComputeData {
-    /// Every key that `encode` writes.
-    pub const KEYS: &'static [&'static str] = &[NODESET, PARTITION];
-
     /// Returns the data of a partition with the node set that belongs to it.
     pub fn new(partition: Partition) -> Self {
         let nodeset = partition.nodeset();
@@ -32,8 +29,7 @@ impl ComputeData {
 
     /// Returns the bag.
     pub fn encode(&self) -> Databag {
-        let members = [(PARTITION, self.partition.to_json()), (NODESET, self.nodeset.to_json())];
-        members.into_iter().map(|(key, value)| (key.to_owned(), dumps(&value))).collect()
+        written([(PARTITION, self.partition.to_json()), (NODESET, self.nodeset.to_json())])
     }
 
     /// Reads the bag. `None`: the application has not published its partition yet. A missing node set follows from the
@@ -43,7 +39,7 @@ impl ComputeData {
     pub fn decode(bag: &Databag) -> Result<Option<Self>, DecodeError> {
         let key = if bag.contains_key(PARTITION) { PARTITION } else { PARTITION_CONFIG };
         let value = match json(bag, key)? {
-            None | Some(Value::Null) => return Ok(None),
+            None => return Ok(None),
             Some(Value::Object(members)) if members.is_empty() => return Ok(None),
             Some(value) => value,
         };
@@ -53,7 +49,7 @@ impl ComputeData {
         let partition = Partition::from_json(&value)
             .map_err(|error| DecodeError::malformed(key, &value.to_string(), error.to_string()))?;
         let nodeset = match json(bag, NODESET)? {
-            None | Some(Value::Null) => partition.nodeset(),
+            None => partition.nodeset(),
             Some(value) => {
                 let refused = |problem: String| DecodeError::malformed(NODESET, &value.to_string(), problem);
                 let nodeset = NodeSet::from_json(&value).map_err(|error| refused(error.to_string()))?;
@@ -94,7 +90,6 @@ mod tests {
             ),
         ]);
         assert_eq!(data.encode(), expected);
-        assert_eq!(expected.keys().map(String::as_str).collect::<Vec<_>>(), ComputeData::KEYS);
         assert_eq!(ComputeData::decode(&expected), Ok(Some(data)));
     }
 

@@ -1,6 +1,6 @@
 //! What the controller tells its compute nodes: where the controllers are, and where the key is to be had.
 
-use crate::databag::{Databag, DecodeError, dumps, json, string};
+use crate::databag::{Databag, DecodeError, json, string, written};
 use crate::secret::SecretUri;
 use serde_json::{Value, json};
 use slurm_conf::ControllerAddress;
@@ -27,17 +27,13 @@ pub struct ControllerData {
 }
 
 impl ControllerData {
-    /// Every key that `encode` writes.
-    pub const KEYS: &'static [&'static str] =
-        &[AUTH_KEY, AUTH_KEY_ID, AUTH_SECRET_ID, CONTROLLERS, JWT_KEY, JWT_SECRET_ID, SLURM_VERSION, SLURM_CONFIG];
-
     /// Returns the bag.
     ///
     /// `auth_key_id` carries the secret's address again: that is its name in the specification and in the generation of
     /// charms before the current one, and the current one does not read it from the wire.
     pub fn encode(&self) -> Databag {
         let controllers: Vec<String> = self.controllers.iter().map(ToString::to_string).collect();
-        let members = [
+        written([
             (AUTH_KEY, json!("")),
             (AUTH_KEY_ID, json!(self.auth_secret.as_str())),
             (AUTH_SECRET_ID, json!(self.auth_secret.as_str())),
@@ -46,21 +42,15 @@ impl ControllerData {
             (JWT_SECRET_ID, json!("")),
             (SLURM_CONFIG, json!({})),
             (SLURM_VERSION, json!(self.slurm_version.as_deref().unwrap_or_default())),
-        ];
-        members.into_iter().map(|(key, value)| (key.to_owned(), dumps(&value))).collect()
+        ])
     }
 
     /// Reads the bag. `None`: the controller has not published both parts yet.
     pub fn decode(bag: &Databag) -> Result<Option<Self>, DecodeError> {
         let Some(auth_secret) = auth_secret(bag)? else {
-            return if bag.get(CLUSTER_INFO).is_some_and(|text| !text.is_empty()) {
-                Err(DecodeError::Obsolete {
-                    key: CLUSTER_INFO,
-                    expected: "expected one that passes its key as a secret",
-                })
-            } else {
-                Ok(None)
-            };
+            let old = bag.get(CLUSTER_INFO).is_some_and(|text| !text.is_empty());
+            let expected = "expected one that passes its key as a secret";
+            return if old { Err(DecodeError::Obsolete { key: CLUSTER_INFO, expected }) } else { Ok(None) };
         };
         let (controllers, slurm_version) = (controllers(bag)?, slurm_version(bag)?);
         Ok((!controllers.is_empty()).then_some(Self { auth_secret, controllers, slurm_version }))
@@ -73,26 +63,23 @@ fn auth_secret(bag: &Databag) -> Result<Option<SecretUri>, DecodeError> {
     if let Some(uri) = string(bag, AUTH_SECRET_ID)? {
         return SecretUri::decode(AUTH_SECRET_ID, &uri).map(Some);
     }
-    match string(bag, AUTH_KEY_ID)?.filter(|uri| uri.starts_with("secret:")) {
-        Some(uri) => SecretUri::decode(AUTH_KEY_ID, &uri).map(Some),
-        None => Ok(None),
-    }
+    let older = string(bag, AUTH_KEY_ID)?.filter(|uri| uri.starts_with("secret:"));
+    older.map(|uri| SecretUri::decode(AUTH_KEY_ID, &uri)).transpose()
 }
 
 fn controllers(bag: &Databag) -> Result<Vec<ControllerAddress>, DecodeError> {
     let items = match json(bag, CONTROLLERS)? {
-        None | Some(Value::Null) => return Ok(Vec::new()),
+        None => return Ok(Vec::new()),
         Some(Value::Array(items)) => items,
         Some(other) => return Err(DecodeError::malformed(CONTROLLERS, &other.to_string(), "not a list")),
     };
     let mut addresses: Vec<ControllerAddress> = Vec::with_capacity(items.len());
     for item in items {
-        let found = || item.to_string();
-        let text = item.as_str().ok_or_else(|| DecodeError::malformed(CONTROLLERS, &found(), "not a string"))?;
-        let address: ControllerAddress =
-            text.parse().map_err(|_| DecodeError::malformed(CONTROLLERS, &found(), "not `host:port`"))?;
+        let refused = |problem: &str| DecodeError::malformed(CONTROLLERS, &item.to_string(), problem);
+        let text = item.as_str().ok_or_else(|| refused("not a string"))?;
+        let address = text.parse().map_err(|_| refused("not `host:port`"))?;
         if addresses.contains(&address) {
-            return Err(DecodeError::malformed(CONTROLLERS, &found(), "named twice"));
+            return Err(refused("named twice"));
         }
         addresses.push(address);
     }
@@ -140,7 +127,6 @@ mod tests {
             ("slurmconfig", "{}"),
         ]);
         assert_eq!(sample().encode(), expected);
-        assert_eq!(expected.keys().map(String::as_str).collect::<Vec<_>>(), ControllerData::KEYS);
         assert_eq!(ControllerData::decode(&expected), Ok(Some(sample())));
     }
 

@@ -2,11 +2,15 @@
 
 use serde_json::Value;
 use serde_json::ser::Formatter;
+use slurm_conf::shown;
 use std::collections::BTreeMap;
 use std::io;
 
 /// Keys and values of one side of a relation.
 pub type Databag = BTreeMap<String, String>;
+
+/// Of a value that is shown.
+const LONGEST: usize = 60;
 
 /// A bag that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,40 +37,25 @@ pub enum DecodeError {
 
 impl DecodeError {
     pub(crate) fn malformed(key: &'static str, found: &str, problem: impl Into<String>) -> Self {
-        Self::Malformed { key, found: excerpt(found), problem: problem.into() }
+        Self::Malformed { key, found: shown(found, LONGEST), problem: problem.into() }
     }
 }
 
-fn excerpt(text: &str) -> String {
-    const LONGEST: usize = 60;
-    let escaped: String = text
-        .chars()
-        .take(LONGEST)
-        .flat_map(|c| if is_unshowable(c) { c.escape_default().collect() } else { vec![c] })
-        .collect();
-    if text.chars().count() > LONGEST { format!("{escaped}…") } else { escaped }
+/// Returns the bag with these members.
+pub(crate) fn written<const COUNT: usize>(members: [(&str, Value); COUNT]) -> Databag {
+    members.into_iter().map(|(key, value)| (key.to_owned(), dumps(&value))).collect()
 }
 
-/// Tells whether a character could break a message out of its line or turn it round.
-fn is_unshowable(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Reads the JSON of a key, if the key is there.
+/// Reads the JSON of a key, if the key is there and not `null`.
 pub(crate) fn json(bag: &Databag, key: &'static str) -> Result<Option<Value>, DecodeError> {
-    let Some(text) = bag.get(key).filter(|text| !text.is_empty()) else {
-        return Ok(None);
-    };
-    serde_json::from_str(text)
-        .map(Some)
-        .map_err(|error| DecodeError::malformed(key, text, format!("not JSON ({error})")))
+    let Some(text) = bag.get(key).filter(|text| !text.is_empty()) else { return Ok(None) };
+    serde_json::from_str(text).map_err(|error| DecodeError::malformed(key, text, format!("not JSON ({error})")))
 }
 
 /// Reads a JSON string; `""` counts as not there.
 pub(crate) fn string(bag: &Databag, key: &'static str) -> Result<Option<String>, DecodeError> {
     match json(bag, key)? {
-        None | Some(Value::Null) => Ok(None),
+        None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
         Some(other) => Err(DecodeError::malformed(key, &other.to_string(), "not a string")),
     }
@@ -107,7 +96,7 @@ impl Formatter for PythonFormatter {
     fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         for character in fragment.chars() {
             if character.is_ascii() {
-                writer.write_all(&[u8::try_from(u32::from(character)).unwrap_or(b'?')])?;
+                write!(writer, "{character}")?;
             } else {
                 for unit in character.encode_utf16(&mut [0; 2]) {
                     write!(writer, "\\u{unit:04x}")?;

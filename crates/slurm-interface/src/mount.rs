@@ -1,8 +1,7 @@
 //! What a controller asks of the file system client beside it, and what that answers: the `mount_info` interface.
 
-use crate::databag::{Databag, DecodeError, dumps, json};
+use crate::databag::{Databag, DecodeError, json, string, written};
 use serde_json::{Value, json};
-use std::fmt;
 
 const MOUNTPOINT: &str = "mountpoint";
 const NODEV: &str = "nodev";
@@ -33,12 +32,6 @@ impl MountPoint {
     }
 }
 
-impl fmt::Display for MountPoint {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
 /// Application bag of slurmctld on the `mount_info` interface, written by its leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountRequest {
@@ -55,9 +48,6 @@ pub struct MountRequest {
 }
 
 impl MountRequest {
-    /// Every key that `encode` writes.
-    pub const KEYS: &'static [&'static str] = &[MOUNTPOINT, NODEV, NOEXEC, NOSUID, READ_ONLY];
-
     /// Returns a request without restrictions.
     pub fn new(mountpoint: MountPoint) -> Self {
         Self { mountpoint, nodev: false, noexec: false, nosuid: false, read_only: false }
@@ -65,24 +55,18 @@ impl MountRequest {
 
     /// Returns the bag.
     pub fn encode(&self) -> Databag {
-        let members = [
+        written([
             (MOUNTPOINT, json!(self.mountpoint.as_str())),
             (NODEV, json!(self.nodev)),
             (NOEXEC, json!(self.noexec)),
             (NOSUID, json!(self.nosuid)),
             (READ_ONLY, json!(self.read_only)),
-        ];
-        members.into_iter().map(|(key, value)| (key.to_owned(), dumps(&value))).collect()
+        ])
     }
 
     /// Reads the bag. `None`: nothing is asked for, or no longer. An absent restriction is none.
     pub fn decode(bag: &Databag) -> Result<Option<Self>, DecodeError> {
-        let path = match json(bag, MOUNTPOINT)? {
-            None | Some(Value::Null) => return Ok(None),
-            Some(Value::String(path)) if path.is_empty() => return Ok(None),
-            Some(Value::String(path)) => path,
-            Some(other) => return Err(DecodeError::malformed(MOUNTPOINT, &other.to_string(), "not a string")),
-        };
+        let Some(path) = string(bag, MOUNTPOINT)? else { return Ok(None) };
         let mountpoint = MountPoint::new(&path)
             .ok_or_else(|| DecodeError::malformed(MOUNTPOINT, &path, "not an absolute path without detours"))?;
         Ok(Some(Self {
@@ -104,9 +88,6 @@ pub struct MountState {
 }
 
 impl MountState {
-    /// Every key that `encode` writes.
-    pub const KEYS: &'static [&'static str] = &[MOUNTED];
-
     /// Returns the bag.
     pub fn encode(&self) -> Databag {
         Databag::from([(MOUNTED.to_owned(), self.mounted.to_string())])
@@ -120,7 +101,7 @@ impl MountState {
 
 fn flag(bag: &Databag, key: &'static str) -> Result<Option<bool>, DecodeError> {
     match json(bag, key)? {
-        None | Some(Value::Null) => Ok(None),
+        None => Ok(None),
         Some(Value::Bool(yes)) => Ok(Some(yes)),
         Some(other) => Err(DecodeError::malformed(key, &other.to_string(), "not `true` or `false`")),
     }

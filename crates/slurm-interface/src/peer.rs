@@ -1,6 +1,6 @@
 //! What the controllers of one cluster tell each other.
 
-use crate::databag::{Databag, DecodeError, dumps, loose_string};
+use crate::databag::{Databag, DecodeError, loose_string, written};
 use serde_json::json;
 use slurm_conf::{ClusterName, HostName};
 
@@ -21,20 +21,14 @@ pub struct PeerApp {
 }
 
 impl PeerApp {
-    /// Every key that `encode` writes.
-    pub const KEYS: &'static [&'static str] = &[CLUSTER_NAME, RESTART_SIGNAL];
-
     /// Returns the bag.
     pub fn encode(&self) -> Databag {
-        let members = [(CLUSTER_NAME, json!(self.cluster_name.as_str())), (RESTART_SIGNAL, json!(self.restart_signal))];
-        members.into_iter().map(|(key, value)| (key.to_owned(), dumps(&value))).collect()
+        written([(CLUSTER_NAME, json!(self.cluster_name.as_str())), (RESTART_SIGNAL, json!(self.restart_signal))])
     }
 
     /// Reads the bag. `None`: the cluster has no name yet.
     pub fn decode(bag: &Databag) -> Result<Option<Self>, DecodeError> {
-        let Some(name) = loose_string(bag, CLUSTER_NAME)? else {
-            return Ok(None);
-        };
+        let Some(name) = loose_string(bag, CLUSTER_NAME)? else { return Ok(None) };
         let cluster_name = ClusterName::new(name.as_str())
             .map_err(|error| DecodeError::malformed(CLUSTER_NAME, &name, error.to_string()))?;
         let restart_signal = loose_string(bag, RESTART_SIGNAL)?.unwrap_or_default();
@@ -55,19 +49,14 @@ pub struct PeerUnit {
 }
 
 impl PeerUnit {
-    /// Every key that `encode` writes.
-    pub const KEYS: &'static [&'static str] = &[HOSTNAME];
-
     /// Returns the bag.
     pub fn encode(&self) -> Databag {
-        Databag::from([(HOSTNAME.to_owned(), dumps(&json!(self.hostname.as_str())))])
+        written([(HOSTNAME, json!(self.hostname.as_str()))])
     }
 
     /// Reads the bag. `None`: the unit has not said its name yet.
     pub fn decode(bag: &Databag) -> Result<Option<Self>, DecodeError> {
-        let Some(name) = loose_string(bag, HOSTNAME)? else {
-            return Ok(None);
-        };
+        let Some(name) = loose_string(bag, HOSTNAME)? else { return Ok(None) };
         HostName::new(name.as_str())
             .map(|hostname| Some(Self { hostname }))
             .map_err(|error| DecodeError::malformed(HOSTNAME, &name, error.to_string()))
@@ -86,7 +75,6 @@ mod tests {
     fn both_bags_go_both_ways() {
         let app = PeerApp { cluster_name: ClusterName::new("lab").unwrap(), restart_signal: "7".to_owned() };
         assert_eq!(app.encode()["cluster_name"], "\"lab\"");
-        assert_eq!(app.encode().keys().map(String::as_str).collect::<Vec<_>>(), PeerApp::KEYS);
         assert_eq!(PeerApp::decode(&app.encode()), Ok(Some(app)));
         let unit = PeerUnit { hostname: HostName::new("juju-c9fc6f-1").unwrap() };
         assert_eq!(unit.encode()["hostname"], "\"juju-c9fc6f-1\"");

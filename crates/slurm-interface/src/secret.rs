@@ -32,11 +32,6 @@ impl SecretUri {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-
-    /// Returns the id alone, the same in every form of the address.
-    pub fn id(&self) -> &str {
-        self.0.rsplit(['/', ':']).next().unwrap_or(&self.0)
-    }
 }
 
 impl fmt::Display for SecretUri {
@@ -55,9 +50,8 @@ mod tests {
     fn every_form_of_an_address_is_taken() {
         let full = format!("secret://4f3a1a5e-1111-4222-8333-444455556666/{ID}");
         assert_eq!(SecretUri::new(ID).unwrap().as_str(), format!("secret:{ID}"));
-        assert_eq!(SecretUri::new(&format!("secret:{ID}")).unwrap().id(), ID);
+        assert_eq!(SecretUri::new(&format!("secret:{ID}")).unwrap().as_str(), format!("secret:{ID}"));
         assert_eq!(SecretUri::new(&full).unwrap().as_str(), full);
-        assert_eq!(SecretUri::new(&full).unwrap().id(), ID);
     }
 
     #[test]

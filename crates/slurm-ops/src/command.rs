@@ -57,7 +57,7 @@ pub struct Ended {
 /// A program with its arguments, ready to run.
 #[derive(Debug, Clone)]
 pub struct Command {
-    runner: Option<Arc<dyn CommandRunner>>,
+    pub(crate) runner: Option<Arc<dyn CommandRunner>>,
     program: String,
     arguments: Vec<String>,
     environment: Vec<(String, OsString)>,
@@ -143,12 +143,6 @@ impl Command {
         }
     }
 
-    /// Has `runner` run the program.
-    pub(crate) fn run_by(mut self, runner: Arc<dyn CommandRunner>) -> Self {
-        self.runner = Some(runner);
-        self
-    }
-
     /// Adds an argument.
     pub fn arg(mut self, argument: impl Into<String>) -> Self {
         self.arguments.push(argument.into());
@@ -192,23 +186,23 @@ impl Command {
     /// Runs the program. Any exit status is an answer; only a program that could not start or had to be killed is an
     /// error.
     pub fn output(&self) -> Result<Output, CommandError> {
-        let (code, stdout, stderr) = self.finish()?;
+        let Ended { code, stdout, stderr } = self.finish()?;
         Ok(Output { code, stdout: String::from_utf8_lossy(&stdout).into_owned(), stderr })
     }
 
     /// Runs the program, fails unless it exits with 0, and returns its standard output as it is.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, CommandError> {
         match self.finish()? {
-            (0, stdout, _) => Ok(stdout),
-            (code, _, stderr) => Err(CommandError::Failed { command: self.to_string(), code, stderr }),
+            Ended { code: 0, stdout, .. } => Ok(stdout),
+            Ended { code, stderr, .. } => Err(CommandError::Failed { command: self.to_string(), code, stderr }),
         }
     }
 
-    fn finish(&self) -> Result<(i32, Vec<u8>, String), CommandError> {
+    fn finish(&self) -> Result<Ended, CommandError> {
         if let Some(runner) = &self.runner {
             let ended = runner.run_with(&self.program, &self.arguments, &self.environment);
             let none = || CommandError::Start { command: self.to_string(), source: ErrorKind::NotFound.into() };
-            return ended.map(|ended| (ended.code, ended.stdout, ended.stderr)).ok_or_else(none);
+            return ended.ok_or_else(none);
         }
         let began = Instant::now();
         let mut child = self.spawn()?;
@@ -224,7 +218,7 @@ impl Command {
             Some(status) => {
                 let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
                 tracing::debug!("`{self}` exited with {code} after {milliseconds} ms");
-                Ok((code, heard.stdout, stderr))
+                Ok(Ended { code, stdout: heard.stdout, stderr })
             }
             None => {
                 tracing::debug!("`{self}` killed after {milliseconds} ms");

@@ -15,7 +15,7 @@
 
 use crate::machine::{Host, HostWriter};
 use nix::unistd::{Gid, Uid, chown, fchown};
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -72,11 +72,6 @@ impl Access {
         Self { mode, owner: Some("slurm".to_owned()) }
     }
 
-    /// Returns access for root.
-    pub fn root(mode: u32) -> Self {
-        Self { mode, owner: Some("root".to_owned()) }
-    }
-
     /// Returns access for the user that this process runs as.
     pub fn own(mode: u32) -> Self {
         Self { mode, owner: None }
@@ -87,10 +82,15 @@ impl Access {
 pub fn read(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, FileError> {
     let path = host.path(path);
     host.before_read(&path);
-    match fs::read(&path) {
-        Ok(content) => Ok(Some(content)),
+    if_there(fs::read(&path), "read", &path)
+}
+
+/// Turns the failure to find a file into `None`.
+pub(crate) fn if_there<T>(found: io::Result<T>, action: &'static str, path: &Path) -> Result<Option<T>, FileError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(FileError::access("read", &path)(error)),
+        Err(error) => Err(FileError::access(action, path)(error)),
     }
 }
 
@@ -115,24 +115,15 @@ pub fn exists(host: &Host, path: impl AsRef<Path>) -> bool {
 /// Lists the names in a directory. `None`: there is none.
 pub fn list(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<String>>, FileError> {
     let path = host.path(path);
-    let failed = |error| FileError::access("list", &path)(error);
-    let entries = match fs::read_dir(&path) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(error)),
-    };
-    let name = |entry: io::Result<fs::DirEntry>| Ok(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
-    entries.map(name).collect::<Result<_, _>>().map(Some)
+    let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    if_there(fs::read_dir(&path).and_then(|entries| entries.map(name).collect()), "list", &path)
 }
 
 /// Tells when a file was last written, counted from 1970. `None`: there is none.
 pub fn modified(host: &Host, path: impl AsRef<Path>) -> Result<Option<Duration>, FileError> {
     let path = host.path(path);
-    match fs::metadata(&path) {
-        Ok(found) => Ok(found.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(FileError::access("look at", &path)(error)),
-    }
+    let found = if_there(fs::metadata(&path), "look at", &path)?;
+    Ok(found.and_then(|found| found.modified().ok()?.duration_since(UNIX_EPOCH).ok()))
 }
 
 /// Makes `path` hold exactly `content` with `access`, and tells whether anything had to change.
@@ -168,24 +159,26 @@ pub fn replace(
 /// Tells whether a file has this owner and mode. One that is not there lacks nothing.
 pub fn has_access(host: &Host, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
     let path = host.path(path);
-    let found = match fs::symlink_metadata(&path) {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(FileError::access("look at", &path)(error)),
-    };
-    let (user, group) = owner_ids(host, access)?;
-    Ok(found.mode() & 0o7777 == access.mode && found.uid() == user.as_raw() && found.gid() == group.as_raw())
+    let Some(found) = if_there(fs::symlink_metadata(&path), "look at", &path)? else { return Ok(true) };
+    Ok(has_mode(&found, access.mode) && has_owner(&found, owner_ids(host, access)?))
+}
+
+fn has_mode(found: &Metadata, mode: u32) -> bool {
+    found.mode() & 0o7777 == mode
+}
+
+fn has_owner(found: &Metadata, (user, group): (Uid, Gid)) -> bool {
+    found.uid() == user.as_raw() && found.gid() == group.as_raw()
 }
 
 /// Tells whether everybody can read a file, through whatever link. One that is not there keeps nobody out.
 pub fn is_open(host: &Host, path: impl AsRef<Path>) -> Result<bool, FileError> {
     let path = host.path(path);
-    match fs::metadata(&path) {
-        Ok(found) if found.is_dir() => Ok(found.mode() & 0o005 == 0o005),
-        Ok(found) => Ok(found.mode() & 0o004 != 0),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(FileError::access("look at", &path)(error)),
-    }
+    let found = if_there(fs::metadata(&path), "look at", &path)?;
+    Ok(found.is_none_or(|found| {
+        let bits = if found.is_dir() { 0o005 } else { 0o004 };
+        found.mode() & bits == bits
+    }))
 }
 
 /// Lets everybody read a file, or look into a directory, and tells whether anything had to change. Who owns it stays.
@@ -208,11 +201,11 @@ pub fn remove(writer: &HostWriter, path: impl AsRef<Path>) -> Result<bool, FileE
     if path.symlink_metadata().is_ok() {
         writer.before_write(&path);
     }
-    match fs::remove_file(&path) {
-        Ok(()) => sync_directory(path.parent().unwrap_or(Path::new("/"))).map(|()| true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(FileError::access("remove", &path)(error)),
+    let removed = if_there(fs::remove_file(&path), "remove", &path)?.is_some();
+    if removed {
+        sync_directory(path.parent().unwrap_or(Path::new("/")))?;
     }
+    Ok(removed)
 }
 
 /// Removes the files in a directory, as far as there are any. Directories in it stay.
@@ -230,7 +223,7 @@ pub fn empty_directory(writer: &HostWriter, path: impl AsRef<Path>) -> Result<()
 /// Makes sure that a directory exists with `access`, parents included, and tells whether anything had to change.
 pub fn ensure_directory(writer: &HostWriter, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
     let path = writer.path(path);
-    let (user, group) = owner_ids(writer.host(), access)?;
+    let owner @ (user, group) = owner_ids(writer.host(), access)?;
     let made = !path.is_dir();
     if made {
         writer.before_write(&path);
@@ -241,11 +234,11 @@ pub fn ensure_directory(writer: &HostWriter, path: impl AsRef<Path>, access: &Ac
             .map_err(FileError::access("make directory", &path))?;
     }
     let found = fs::metadata(&path).map_err(FileError::access("look at", &path))?;
-    let owned = found.uid() == user.as_raw() && found.gid() == group.as_raw();
+    let owned = has_owner(&found, owner);
     if !owned {
         chown(&path, Some(user), Some(group)).map_err(|error| FileError::access("give away", &path)(error.into()))?;
     }
-    let moded = found.mode() & 0o7777 == access.mode;
+    let moded = has_mode(&found, access.mode);
     if !moded {
         fs::set_permissions(&path, Permissions::from_mode(access.mode))
             .map_err(FileError::access("set the mode of", &path))?;
@@ -254,10 +247,7 @@ pub fn ensure_directory(writer: &HostWriter, path: impl AsRef<Path>, access: &Ac
 }
 
 fn write_temporary(path: &Path, content: &[u8], mode: u32, (user, group): (Uid, Gid)) -> Result<(), FileError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(FileError::access("remove", path)(error)),
-        _ => {}
-    }
+    if_there(fs::remove_file(path), "remove", path)?;
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -270,16 +260,11 @@ fn write_temporary(path: &Path, content: &[u8], mode: u32, (user, group): (Uid, 
     file.sync_all().map_err(FileError::access("write out", path))
 }
 
-fn is_already(path: &Path, content: &[u8], mode: u32, (user, group): (Uid, Gid)) -> Result<bool, FileError> {
-    let found = match fs::symlink_metadata(path) {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(FileError::access("look at", path)(error)),
-    };
+fn is_already(path: &Path, content: &[u8], mode: u32, owner: (Uid, Gid)) -> Result<bool, FileError> {
+    let Some(found) = if_there(fs::symlink_metadata(path), "look at", path)? else { return Ok(false) };
     let outside = found.is_file()
-        && found.mode() & 0o7777 == mode
-        && found.uid() == user.as_raw()
-        && found.gid() == group.as_raw()
+        && has_mode(&found, mode)
+        && has_owner(&found, owner)
         && usize::try_from(found.len()) == Ok(content.len());
     Ok(outside && fs::read(path).map_err(FileError::access("read", path))? == content)
 }

@@ -4,8 +4,6 @@ use crate::files::{self, FileError};
 use crate::machine::Host;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
-use std::io;
 
 /// Cards of one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,17 +24,10 @@ impl fmt::Display for Gpus {
 /// Lists the cards that a loaded NVIDIA driver shows, by model. Without a driver there are none, whatever is in the
 /// slots.
 pub fn nvidia_gpus(host: &Host) -> Result<Vec<Gpus>, FileError> {
-    let directory = host.path("/proc/driver/nvidia/gpus");
-    let entries = match fs::read_dir(&directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(FileError::Access { action: "list", path: directory, source }),
-    };
+    const CARDS: &str = "/proc/driver/nvidia/gpus";
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for entry in entries {
-        let entry = entry.map_err(|source| FileError::Access { action: "list", path: directory.clone(), source })?;
-        let file = format!("/proc/driver/nvidia/gpus/{}/information", entry.file_name().to_string_lossy());
-        let Some(information) = files::read(host, file)? else { continue };
+    for card in files::list(host, CARDS)?.unwrap_or_default() {
+        let Some(information) = files::read(host, format!("{CARDS}/{card}/information"))? else { continue };
         if let Some(model) = model(&String::from_utf8_lossy(&information)) {
             *counts.entry(model).or_default() += 1;
         }
@@ -59,6 +50,7 @@ fn model(information: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::machine::Machine;
+    use std::fs;
 
     fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
         let directory = tempfile::tempdir().unwrap();

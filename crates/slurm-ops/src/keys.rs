@@ -42,6 +42,19 @@ pub enum KeyError {
     Malformed(&'static str),
 }
 
+/// What holds a key prints nothing of itself.
+macro_rules! print_nothing {
+    ($($type:ident),*) => {$(
+        impl fmt::Debug for $type {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(concat!(stringify!($type), "(..)"))
+            }
+        }
+    )*};
+}
+
+print_nothing!(AuthKey, KeySet, JwtKey);
+
 /// One key of `auth/slurm` with its id.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AuthKey {
@@ -78,12 +91,6 @@ impl AuthKey {
     /// Returns the key as base64 text, for the content of a Juju secret and nothing else.
     pub fn expose(&self) -> &str {
         &self.key
-    }
-}
-
-impl fmt::Debug for AuthKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("AuthKey(..)")
     }
 }
 
@@ -151,7 +158,7 @@ impl KeySet {
     }
 
     /// Returns the text of the file.
-    pub fn render(&self) -> Result<Vec<u8>, KeyError> {
+    pub fn render(&self) -> Vec<u8> {
         // Slurm would take the first entry anyway; with several, saying so keeps a reader of the file from guessing.
         let several = self.0.len() > 1;
         let keys = self.0.iter().enumerate().map(|(position, key)| KeyEntry {
@@ -161,8 +168,7 @@ impl KeySet {
             k: key.key.clone(),
             purpose: (several && position == 0).then(|| "default".to_owned()),
         });
-        serde_json::to_vec(&KeySetFile { keys: keys.collect() })
-            .map_err(|_| KeyError::Malformed("keys that JSON can hold"))
+        serde_json::to_vec(&KeySetFile { keys: keys.collect() }).expect("invariant: texts have a JSON form")
     }
 
     /// Reads the text of the file.
@@ -184,12 +190,6 @@ impl KeySet {
         }
         keys[..=default].rotate_right(1);
         Ok(Self(keys))
-    }
-}
-
-impl fmt::Debug for KeySet {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("KeySet(..)")
     }
 }
 
@@ -218,12 +218,6 @@ impl JwtKey {
     }
 }
 
-impl fmt::Debug for JwtKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("JwtKey(..)")
-    }
-}
-
 /// Reads `slurm.jwks`. `None`: there is none.
 pub fn read_auth_keys(host: &Host) -> Result<Option<KeySet>, FileError> {
     let unfit = |_| FileError::Content { path: host.path(AUTH_KEY_FILE), expected: "a JSON key set" };
@@ -232,8 +226,7 @@ pub fn read_auth_keys(host: &Host) -> Result<Option<KeySet>, FileError> {
 
 /// Writes `slurm.jwks` for `owner` alone, and tells whether it was different.
 pub fn ensure_auth_keys(writer: &HostWriter, keys: &KeySet, owner: &str) -> Result<bool, FileError> {
-    let unfit = |_| FileError::Content { path: writer.path(AUTH_KEY_FILE), expected: "a JSON key set" };
-    files::replace(writer, AUTH_KEY_FILE, &keys.render().map_err(unfit)?, &private(owner))
+    files::replace(writer, AUTH_KEY_FILE, &keys.render(), &private(owner))
 }
 
 /// Reads the JWT key. `None`: there is none.
@@ -307,7 +300,7 @@ mod tests {
     #[test]
     fn one_key_is_written_as_the_other_charms_write_it() {
         let key = "A".repeat(64);
-        let text = KeySet::of(AuthKey::new("k1", &key).unwrap()).render().unwrap();
+        let text = KeySet::of(AuthKey::new("k1", &key).unwrap()).render();
         assert_eq!(
             String::from_utf8(text).unwrap(),
             format!(r#"{{"keys":[{{"alg":"HS256","kty":"oct","kid":"k1","k":"{key}"}}]}}"#)
@@ -323,7 +316,7 @@ mod tests {
         );
         let set = KeySet::parse(text.as_bytes()).unwrap();
         assert_eq!(set.keys().iter().map(AuthKey::id).collect::<Vec<_>>(), ["k2", "k1"]);
-        assert_eq!(KeySet::parse(&set.render().unwrap()).unwrap(), set);
+        assert_eq!(KeySet::parse(&set.render()).unwrap(), set);
     }
 
     #[test]
@@ -333,11 +326,11 @@ mod tests {
         let ids = |set: &KeySet| set.keys().iter().map(|key| key.id().to_owned()).collect::<Vec<_>>();
         let both = KeySet::of(old).with(new.clone()).with(new);
         assert_eq!(ids(&both), ["old", "new"]);
-        assert!(String::from_utf8(both.render().unwrap()).unwrap().contains(r#""kid":"old","k":"AAAA"#));
+        assert!(String::from_utf8(both.render()).unwrap().contains(r#""kid":"old","k":"AAAA"#));
         assert!(both.clone().without("old").is_none() && both.clone().signing_with("none").is_none());
         let switched = both.signing_with("new").unwrap();
         assert_eq!(ids(&switched), ["new", "old"]);
-        assert_eq!(KeySet::parse(&switched.render().unwrap()).unwrap(), switched);
+        assert_eq!(KeySet::parse(&switched.render()).unwrap(), switched);
         assert_eq!(ids(&switched.without("old").unwrap()), ["new"]);
     }
 

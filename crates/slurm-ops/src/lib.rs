@@ -70,5 +70,5 @@ pub mod version;
 
 pub use command::{Command, CommandError, Output};
 pub use files::FileError;
-pub use machine::{Host, HostWriter, Machine};
+pub use machine::{Host, HostWriter, Machine, MachineError};
 pub use version::SlurmVersion;

@@ -1,16 +1,28 @@
 //! Where the files and programs of a machine are, and the two views of it: to look at and to change. Holds no state of
 //! the machine.
 
-use crate::command::{Command, CommandRunner};
+use crate::command::{Command, CommandError, CommandRunner};
+use crate::files::FileError;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Something on a machine that could neither be read or written, nor be asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// A file could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A program failed, or had no answer in time.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+}
+
 /// The machine to work on. Hands out a [`Host`] to whoever looks and a [`HostWriter`] to whoever changes.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    place: Arc<Place>,
+    host: Host,
 }
 
 #[derive(Debug, Clone)]
@@ -62,18 +74,18 @@ impl Machine {
     /// Returns a machine whose files are below `root`. Programs are still started here.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         let place = Place { root: root.into(), search_path: None, runner: None, fetched_conf: None };
-        Self { place: Arc::new(place) }
+        Self { host: Host { place: Arc::new(place) } }
     }
 
     /// Looks for programs in these directories, joined by `:`, instead of in `PATH`.
     pub fn with_search_path(mut self, directories: impl Into<OsString>) -> Self {
-        Arc::make_mut(&mut self.place).search_path = Some(directories.into());
+        Arc::make_mut(&mut self.host.place).search_path = Some(directories.into());
         self
     }
 
     /// Has `runner` run programs instead of the system. Files stay where they are.
     pub fn with_runner(mut self, runner: Arc<dyn CommandRunner>) -> Self {
-        Arc::make_mut(&mut self.place).runner = Some(runner);
+        Arc::make_mut(&mut self.host.place).runner = Some(runner);
         self
     }
 
@@ -81,13 +93,13 @@ impl Machine {
     /// themselves they prefer `/etc/slurm/slurm.conf`, and on a machine that was part of another cluster that is
     /// another cluster's.
     pub fn with_fetched_conf(mut self, path: impl Into<PathBuf>) -> Self {
-        Arc::make_mut(&mut self.place).fetched_conf = Some(path.into());
+        Arc::make_mut(&mut self.host.place).fetched_conf = Some(path.into());
         self
     }
 
     /// Returns the machine, to look at.
     pub fn host(&self) -> Host {
-        Host { place: Arc::clone(&self.place) }
+        self.host.clone()
     }
 
     /// Returns the machine, to change.
@@ -97,13 +109,7 @@ impl Machine {
 
     /// Returns where an absolute path of the machine really is, for whoever sets a made-up machine up.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
-        self.place.path(path.as_ref())
-    }
-}
-
-impl Place {
-    fn path(&self, path: &Path) -> PathBuf {
-        self.root.join(path.strip_prefix("/").unwrap_or(path))
+        self.host.path(path)
     }
 }
 
@@ -115,7 +121,8 @@ impl Host {
 
     /// Returns where an absolute path of the machine really is.
     pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
-        self.place.path(path.as_ref())
+        let path = path.as_ref();
+        self.place.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
     /// Announces that a file is about to be read, to the runner that takes the system's place.
@@ -127,11 +134,8 @@ impl Host {
 
     /// Prepares a program that only looks.
     pub(crate) fn command(&self, program: &str) -> Command {
-        let command = Command::new(program);
-        let command = match &self.place.runner {
-            Some(runner) => command.run_by(Arc::clone(runner)),
-            None => command,
-        };
+        let mut command = Command::new(program);
+        command.runner = self.place.runner.clone();
         match &self.place.search_path {
             Some(directories) => command.env("PATH", directories),
             None => command,

@@ -52,25 +52,10 @@ fn parse(table: &str, path: &Path) -> Mount {
     found
 }
 
-/// The kernel writes blanks and backslashes as three octal digits.
+/// The kernel writes what would end a word or a line as three octal digits, and the backslash with them.
 fn unescape(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..3).filter(|digits| first == b'\\' && digits.iter().all(|d| (b'0'..=b'7').contains(d)));
-        match digits {
-            Some(digits) => {
-                let value = digits.iter().fold(0_u32, |value, digit| value * 8 + u32::from(digit - b'0'));
-                bytes.push(u8::try_from(value).unwrap_or(b'?'));
-                rest = &after[3..];
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let escapes = [(r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\043", "#"), (r"\134", "\\")];
+    escapes.iter().fold(text.to_owned(), |text, (escaped, plain)| text.replace(escaped, plain))
 }
 
 /// Tells whether a path is on a file system that needs nobody else.

@@ -73,13 +73,12 @@ pub fn inventory(host: &Host, selection: &Selection) -> Result<Inventory, FileEr
         return Ok(Inventory { held, ..Inventory::default() });
     }
     let first = selection.required[0];
-    Ok(match usable(first, &present[first].version) {
-        Err(unfit) => Inventory { unfit: Some(unfit), held, version: None },
-        Ok(_) if !has_plugin(host, selection.plugin) => {
-            Inventory { unfit: Some(Obstacle::Lacking { plugin: selection.plugin }), held, version: None }
-        }
-        Ok(version) => Inventory { version: Some(version), unfit: None, held },
-    })
+    let (version, unfit) = match usable(first, &present[first].version) {
+        Err(unfit) => (None, Some(unfit)),
+        Ok(_) if !has_plugin(host, selection.plugin) => (None, Some(Obstacle::Lacking { plugin: selection.plugin })),
+        Ok(version) => (Some(version), None),
+    };
+    Ok(Inventory { version, unfit, held })
 }
 
 /// Returns the version of Slurm in the version of a package, unless it is too old.
@@ -134,13 +133,10 @@ pub fn installed(host: &Host, names: &[&str]) -> Result<BTreeMap<String, Install
     let status = files::read(host, "/var/lib/dpkg/status")?.unwrap_or_default();
     read_status(&String::from_utf8_lossy(&status), names, &mut found);
     // What dpkg has not merged yet, after it was interrupted: numbered files of the same form, to be read in order.
-    let mut journal: Vec<_> = fs::read_dir(host.path("/var/lib/dpkg/updates"))
-        .map(|entries| entries.flatten().map(|entry| entry.file_name()).collect())
-        .unwrap_or_default();
+    let is_entry = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
+    let mut journal: Vec<String> = names_in(host, "/var/lib/dpkg/updates").filter(is_entry).collect();
     journal.sort();
-    for name in
-        journal.iter().filter_map(|name| name.to_str()).filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-    {
+    for name in journal {
         let entry = files::read(host, format!("/var/lib/dpkg/updates/{name}"))?.unwrap_or_default();
         read_status(&String::from_utf8_lossy(&entry), names, &mut found);
     }

@@ -16,9 +16,8 @@ pub use by_hand::{job_count, node_count, node_settings, partition_settings, upda
 pub use jobs::{JobRecord, LocalJobs, cancel_jobs, jobs, jobs_on, jobs_waiting_for, live_jobs, local_jobs};
 pub use judge::{judge_node, judge_partition};
 pub use node::{
-    NodeLookup, NodeNotes, NodeRecord, NodeWord, delete_node, drain_node, drain_nodes, fail_node, node, nodes,
-    resume_node, resume_nodes, save_node, set_node_comment, set_node_features, set_node_notes, set_node_reason,
-    set_node_weight, set_nodes_state,
+    NodeLookup, NodeNotes, NodeRecord, NodeWord, Nodes, delete_node, drain_nodes, fail_node, node, nodes, resume_nodes,
+    save_node, set_node_comment, set_node_features, set_node_notes, set_node_reason, set_node_weight, set_nodes_state,
 };
 pub use partition::{
     PartitionRecord, PartitionState, delete_partition, partitions, save_partitions, set_partition_state,
@@ -105,19 +104,17 @@ impl ScontrolError {
     }
 }
 
-/// One configured controller and whether it answers. Rank is the configured one: it does not tell who is active.
+/// One configured controller and whether it answers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ControllerPing {
     /// Host name, as slurm.conf has it.
     pub hostname: String,
     /// Whether it answered.
     pub responding: bool,
-    /// `primary`, `backup`, with several backups `backup1` …
-    #[serde(default)]
-    pub mode: String,
 }
 
-/// Asks every configured controller whether it is there.
+/// Asks every configured controller whether it is there: the primary first, then the backups by rank. That is the
+/// configured one, and does not tell who is active.
 pub fn ping(host: &Host) -> Result<Vec<ControllerPing>, ScontrolError> {
     #[derive(Deserialize)]
     struct Pings {
@@ -125,19 +122,8 @@ pub fn ping(host: &Host) -> Result<Vec<ControllerPing>, ScontrolError> {
     }
     // The exit status says nothing: with JSON it is 0 even if all are down.
     let (_, output) = run_json(|json| scontrol(host).args(["ping", json]))?;
-    let Ok(Pings { mut pings }) = serde_json::from_str(&output.stdout) else {
-        return Err(ScontrolError::Unreachable { why: output.complaint().to_owned() });
-    };
-    // The dialect of 26.05 leaves the rank to the order.
-    let several = pings.len() > 2;
-    for (rank, ping) in pings.iter_mut().enumerate().filter(|(_, ping)| ping.mode.is_empty()) {
-        ping.mode = match rank {
-            0 => "primary".to_owned(),
-            rank if several => format!("backup{rank}"),
-            _ => "backup".to_owned(),
-        };
-    }
-    Ok(pings)
+    let answer: Result<Pings, _> = serde_json::from_str(&output.stdout);
+    answer.map(|answer| answer.pings).map_err(|_| ScontrolError::Unreachable { why: output.complaint().to_owned() })
 }
 
 /// Starts slurmctld and waits a moment for it to answer: it says that it is ready before it serves. That it does not

@@ -6,9 +6,9 @@
 
 use crate::command::CommandError;
 use crate::files::{self, Access, FileError};
-use crate::machine::{Host, HostWriter};
+use crate::machine::{Host, HostWriter, MachineError};
 use crate::mounts;
-use crate::store::{self, StoreError};
+use crate::store;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -57,7 +57,7 @@ pub fn verify(host: &Host, directory: impl AsRef<Path>, identity: &str) -> Senti
 }
 
 /// Writes the note unless there is one, whatever it says, and returns what it says then. Of two who try, one wins.
-pub fn write_once(writer: &HostWriter, directory: impl AsRef<Path>, identity: &str) -> Result<Sentinel, StoreError> {
+pub fn write_once(writer: &HostWriter, directory: impl AsRef<Path>, identity: &str) -> Result<Sentinel, MachineError> {
     let directory = directory.as_ref();
     match verify(writer.host(), directory, identity) {
         // Written whole beside its place and then linked, which fails if somebody was faster. A process killed in
@@ -88,7 +88,7 @@ fn write_here(writer: &HostWriter, directory: &Path, text: &str) -> Result<(), F
 }
 
 /// Children write, because a server that is gone would hold this process.
-fn write_elsewhere(writer: &HostWriter, directory: &Path, text: &str) -> Result<(), StoreError> {
+fn write_elsewhere(writer: &HostWriter, directory: &Path, text: &str) -> Result<(), MachineError> {
     let host = writer.host();
     files::replace(writer, LOCAL_DRAFT, text.as_bytes(), &Access::own(0o644))?;
     let (draft, note) = (store::text(host, &directory.join(DRAFT)), store::text(host, &directory.join(FILE)));

@@ -14,8 +14,9 @@
 //! ```
 
 use crate::command::{Command, CommandError};
-use crate::files::{self, Access, FileError};
+use crate::files::{self, Access};
 use crate::machine::HostWriter;
+use crate::packages::PackageError;
 use std::str::FromStr;
 
 /// Where a deb822 source is kept.
@@ -155,7 +156,7 @@ pub(crate) fn ensure_known(
     writer: &HostWriter,
     source: &Source,
     apt_get: impl Fn() -> Command,
-) -> Result<(), EnsureError> {
+) -> Result<(), PackageError> {
     match source {
         Source::Archive => {}
         Source::Deb822(text) => {
@@ -172,15 +173,6 @@ pub(crate) fn ensure_known(
         }
     }
     Ok(())
-}
-
-/// A source that apt could not be told about.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum EnsureError {
-    #[error(transparent)]
-    Command(#[from] CommandError),
-    #[error(transparent)]
-    File(#[from] FileError),
 }
 
 #[cfg(test)]

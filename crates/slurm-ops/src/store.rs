@@ -5,28 +5,16 @@
 
 use crate::command::{Command, CommandError};
 use crate::files::{self, FileError};
-use crate::machine::Host;
+use crate::machine::{Host, MachineError};
 use crate::mounts;
 use nix::unistd::{AccessFlags, access};
 use std::fs::{self, Metadata};
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// A file server that needs longer than this for a small file is not fit to hold the state of a cluster.
 const DEADLINE: Duration = Duration::from_secs(10);
-
-/// A store that could not be looked at.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// A disk of this machine refused.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The child that looked failed, or had no answer in time.
-    #[error(transparent)]
-    Command(#[from] CommandError),
-}
 
 /// Something in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +26,7 @@ pub struct Entry {
 }
 
 /// Reads a small file. `None`: there is none.
-pub fn read(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, StoreError> {
+pub fn read(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, MachineError> {
     if mounts::is_on_this_machine(host, &path) {
         return Ok(files::read(host, path)?);
     }
@@ -46,15 +34,15 @@ pub fn read(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, Stor
 }
 
 /// Lists a directory, with when each entry was last written: all of it by one process. `None`: there is none.
-pub fn list(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<Entry>>, StoreError> {
+pub fn list(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<Entry>>, MachineError> {
     match mounts::is_on_this_machine(host, &path) {
-        true => list_here(&host.path(path)).map_err(StoreError::from),
+        true => Ok(list_here(&host.path(path))?),
         false => Ok(find(host, path.as_ref(), "1")?.map(|(_, entries)| entries)),
     }
 }
 
 /// Tells when a file was last written, counted from 1970. `None`: there is none.
-pub fn modified(host: &Host, path: impl AsRef<Path>) -> Result<Option<Duration>, StoreError> {
+pub fn modified(host: &Host, path: impl AsRef<Path>) -> Result<Option<Duration>, MachineError> {
     if mounts::is_on_this_machine(host, &path) {
         return Ok(files::modified(host, path)?);
     }
@@ -88,21 +76,13 @@ pub fn is_writable(host: &Host, path: impl AsRef<Path>, user: &str) -> Result<bo
 }
 
 fn list_here(path: &Path) -> Result<Option<Vec<Entry>>, FileError> {
-    let failed = |source| FileError::Access { action: "list", path: path.to_owned(), source };
-    let entries = match fs::read_dir(path) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(error)),
-    };
+    let Some(entries) = files::if_there(fs::read_dir(path), "list", path)? else { return Ok(None) };
     let mut found = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(failed)?;
-        let written = match entry.metadata().and_then(|found| found.modified()) {
-            Ok(written) => written,
-            // It went in this very moment.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(failed(error)),
-        };
+        let entry = entry.map_err(|source| FileError::Access { action: "list", path: path.to_owned(), source })?;
+        let written = entry.metadata().and_then(|found| found.modified());
+        // It may go in this very moment.
+        let Some(written) = files::if_there(written, "list", path)? else { continue };
         let name = entry.file_name().to_string_lossy().into_owned();
         found.push(Entry { name, modified: written.duration_since(UNIX_EPOCH).unwrap_or_default() });
     }
@@ -110,7 +90,7 @@ fn list_here(path: &Path) -> Result<Option<Vec<Entry>>, FileError> {
 }
 
 /// Finds what is at a path, and what is in it.
-fn find(host: &Host, path: &Path, depth: &str) -> Result<Option<(Entry, Vec<Entry>)>, StoreError> {
+fn find(host: &Host, path: &Path, depth: &str) -> Result<Option<(Entry, Vec<Entry>)>, MachineError> {
     // Slurm replaces its files all the time. One that goes while this looks must not make the whole directory seem to
     // be gone.
     let command = child(host, "find").args(["-H", &text(host, path), "-ignore_readdir_race", "-maxdepth", depth]);
@@ -132,7 +112,7 @@ fn parse(entry: &str) -> Option<Entry> {
     Some(Entry { name: name.to_owned(), modified: Duration::new(seconds, nanoseconds) })
 }
 
-fn absent<T>(answer: Result<T, CommandError>) -> Result<Option<T>, StoreError> {
+fn absent<T>(answer: Result<T, CommandError>) -> Result<Option<T>, MachineError> {
     match answer {
         Ok(found) => Ok(Some(found)),
         Err(CommandError::Failed { stderr, .. }) if stderr.contains("No such file or directory") => Ok(None),

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, CommandError};
 use crate::files::{self, Access, FileError};
-use crate::machine::{Host, HostWriter};
+use crate::machine::{Host, HostWriter, MachineError};
 use std::time::Duration;
 
 /// A start may wait for a daemon to say that it is ready; this is when we stop waiting, not when systemd does.
@@ -24,12 +24,8 @@ pub struct UnitState {
     pub sub: String,
     /// `success`, `exit-code`, `signal`, `timeout` …: how the last run ended.
     pub result: String,
-    /// `enabled`, `disabled`, `masked` …
-    pub unit_file: String,
     /// The main process, if there is one. Changes with each reconfigure: never keep it.
     pub main_pid: Option<u32>,
-    /// When the unit was last entered into `active`, in seconds since 1970.
-    pub active_since: Option<u64>,
     /// When its main process was started, in seconds since 1970. A reconfigure replaces the process without a start.
     pub main_started: Option<u64>,
     /// Another one for each start, whoever asked for it.
@@ -55,22 +51,6 @@ impl UnitState {
     pub fn is_starting(&self) -> bool {
         self.active == "activating"
     }
-
-    /// Tells whether the unit starts with the machine.
-    pub fn is_enabled(&self) -> bool {
-        self.unit_file.starts_with("enabled")
-    }
-}
-
-/// A drop-in that could not be put in place.
-#[derive(Debug, thiserror::Error)]
-pub enum DropInError {
-    /// The file could not be written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// systemd would not read it.
-    #[error(transparent)]
-    Reload(#[from] CommandError),
 }
 
 /// Asks for the state of one unit. A unit that does not exist has the load state `not-found`.
@@ -81,7 +61,7 @@ pub fn state(host: &Host, unit: &str) -> Result<UnitState, CommandError> {
 
 /// Asks for the state of several units with one process. The answers come in the order of the question.
 pub fn states(host: &Host, units: &[&str]) -> Result<Vec<UnitState>, CommandError> {
-    const PROPERTIES: &str = "LoadState,ActiveState,SubState,Result,UnitFileState,MainPID,ActiveEnterTimestamp,\
+    const PROPERTIES: &str = "LoadState,ActiveState,SubState,Result,MainPID,\
         ExecMainStartTimestamp,InvocationID,KillMode,NeedDaemonReload";
     let command =
         systemctl(host).args(["show", "--timestamp=unix", "--property", PROPERTIES, "--"]).args(units.iter().copied());
@@ -102,10 +82,8 @@ fn parse_state(block: &str) -> UnitState {
             "ActiveState" => state.active = value.to_owned(),
             "SubState" => state.sub = value.to_owned(),
             "Result" => state.result = value.to_owned(),
-            "UnitFileState" => state.unit_file = value.to_owned(),
             "MainPID" => state.main_pid = value.parse().ok().filter(|pid| *pid != 0),
-            "ActiveEnterTimestamp" => state.active_since = unix_time(value),
-            "ExecMainStartTimestamp" => state.main_started = unix_time(value),
+            "ExecMainStartTimestamp" => state.main_started = value.strip_prefix('@').and_then(|time| time.parse().ok()),
             "InvocationID" => state.invocation = value.to_owned(),
             "KillMode" => state.kill_mode = value.to_owned(),
             "NeedDaemonReload" => state.needs_daemon_reload = value == "yes",
@@ -113,10 +91,6 @@ fn parse_state(block: &str) -> UnitState {
         }
     }
     state
-}
-
-fn unix_time(value: &str) -> Option<u64> {
-    value.strip_prefix('@').and_then(|seconds| seconds.parse().ok())
 }
 
 /// Returns the command line of a running process. `None`: it is gone.
@@ -166,7 +140,7 @@ pub fn enable(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
     job(writer, &["--quiet", "enable", "--", unit])
 }
 
-/// Keeps a unit from starting with the machine. A running one goes on.
+/// Has a unit not start with the machine.
 pub fn disable(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
     job(writer, &["--quiet", "disable", "--", unit])
 }
@@ -181,13 +155,9 @@ pub fn daemon_reload(writer: &HostWriter) -> Result<(), CommandError> {
     job(writer, &["daemon-reload"])
 }
 
-fn drop_in(unit: &str, name: &str) -> String {
-    format!("{UNITS}/{unit}.d/{name}.conf")
-}
-
 /// Reads what [`ensure_drop_in`] wrote. `None`: there is none.
 pub fn read_drop_in(host: &Host, unit: &str, name: &str) -> Result<Option<String>, FileError> {
-    files::read_text(host, drop_in(unit, name))
+    files::read_text(host, format!("{UNITS}/{unit}.d/{name}.conf"))
 }
 
 /// Reads what [`ensure_unit_file`] wrote. `None`: there is none.
@@ -199,27 +169,22 @@ pub fn read_unit_file(host: &Host, unit: &str) -> Result<Option<String>, FileErr
 /// whether it was.
 ///
 /// A process killed between the two leaves [`UnitState::needs_daemon_reload`] set.
-pub fn ensure_drop_in(writer: &HostWriter, unit: &str, name: &str, text: &str) -> Result<bool, DropInError> {
-    files::ensure_directory(writer, format!("{UNITS}/{unit}.d"), &Access::own(0o755))?;
-    let changed = files::replace(writer, drop_in(unit, name), text.as_bytes(), &Access::own(0o644))?;
-    if changed {
-        daemon_reload(writer)?;
-    }
-    Ok(changed)
+pub fn ensure_drop_in(writer: &HostWriter, unit: &str, name: &str, text: &str) -> Result<bool, MachineError> {
+    ensure_unit_file_in(writer, &format!("{UNITS}/{unit}.d"), &format!("{name}.conf"), text)
 }
 
 /// Writes a unit file of our own, `/etc/systemd/system/<unit>`, and has systemd read it, both only if it is different.
 /// Tells whether it was.
-pub fn ensure_unit_file(writer: &HostWriter, unit: &str, text: &str) -> Result<bool, DropInError> {
+pub fn ensure_unit_file(writer: &HostWriter, unit: &str, text: &str) -> Result<bool, MachineError> {
     ensure_unit_file_in(writer, UNITS, unit, text)
 }
 
 /// Does what [`ensure_unit_file`] does, until the next boot.
-pub(crate) fn ensure_runtime_unit_file(writer: &HostWriter, unit: &str, text: &str) -> Result<bool, DropInError> {
+pub(crate) fn ensure_runtime_unit_file(writer: &HostWriter, unit: &str, text: &str) -> Result<bool, MachineError> {
     ensure_unit_file_in(writer, RUNTIME_UNITS, unit, text)
 }
 
-fn ensure_unit_file_in(writer: &HostWriter, directory: &str, unit: &str, text: &str) -> Result<bool, DropInError> {
+fn ensure_unit_file_in(writer: &HostWriter, directory: &str, unit: &str, text: &str) -> Result<bool, MachineError> {
     files::ensure_directory(writer, directory, &Access::own(0o755))?;
     let changed = files::replace(writer, format!("{directory}/{unit}"), text.as_bytes(), &Access::own(0o644))?;
     if changed {

@@ -5,8 +5,8 @@
 //! very hook or action that holds the lock could not set one.
 
 use crate::files;
-use crate::machine::{Host, HostWriter};
-use crate::systemd::{self, DropInError};
+use crate::machine::{Host, HostWriter, MachineError};
+use crate::systemd;
 use std::time::Duration;
 
 /// When a timer calls.
@@ -35,7 +35,7 @@ pub fn ensure_set(
     name: &str,
     command: &[String],
     rhythm: &Rhythm<'_>,
-) -> Result<bool, DropInError> {
+) -> Result<bool, MachineError> {
     if is_set(writer.host(), name) {
         return Ok(false);
     }
@@ -57,7 +57,7 @@ pub fn ensure_set(
 }
 
 /// Has a timer begin its rhythm anew, whether it is set or not. There is no moment in which one that was set is not.
-pub fn restart(writer: &HostWriter, name: &str, command: &[String], rhythm: &Rhythm<'_>) -> Result<(), DropInError> {
+pub fn restart(writer: &HostWriter, name: &str, command: &[String], rhythm: &Rhythm<'_>) -> Result<(), MachineError> {
     if !ensure_set(writer, name, command, rhythm)? {
         systemd::restart(writer, &format!("{name}.timer"))?;
     }
@@ -65,7 +65,7 @@ pub fn restart(writer: &HostWriter, name: &str, command: &[String], rhythm: &Rhy
 }
 
 /// Ends a timer, and tells whether it was set. A call in progress goes on.
-pub fn ensure_ended(writer: &HostWriter, name: &str) -> Result<bool, DropInError> {
+pub fn ensure_ended(writer: &HostWriter, name: &str) -> Result<bool, MachineError> {
     if !is_set(writer.host(), name) {
         return Ok(false);
     }

@@ -84,7 +84,6 @@ fn reservations_that_name_a_node_are_found() {
     let sandbox = answering("scontrol", include_str!("recorded/reservations.json"), "", 0);
     let naming = |name: &str| scontrol::reservations_naming(&sandbox.machine().host(), &node(name)).unwrap();
     assert_eq!(naming("compute-1")[0].name, "maint");
-    assert!(naming("compute-1")[0].start < naming("compute-1")[0].end);
     assert!(naming("compute-0").is_empty());
     let none = answering("scontrol", include_str!("recorded/reservations-none.json"), "", 0);
     assert!(scontrol::reservations(&none.machine().host()).unwrap().is_empty());
@@ -96,7 +95,7 @@ fn reservations_that_name_a_node_are_found() {
 fn partitions_are_listed() {
     let up = answering("scontrol", include_str!("recorded/partition.json"), "", 0);
     let found = &scontrol::partitions(&up.machine().host()).unwrap()[0];
-    assert_eq!((found.state.as_str(), found.nodes.as_str(), found.max_minutes), ("UP", "compute-[0-1]", None));
+    assert_eq!((found.state.as_str(), found.nodes.as_str()), ("UP", "compute-[0-1]"));
     let drained = answering("scontrol", include_str!("recorded/partition-drained.json"), "", 0);
     assert_eq!(scontrol::partitions(&drained.machine().host()).unwrap()[0].state, "DRAIN");
     for (stdout, stderr, code) in [("", CONNECT_FAILURE, 1), ("", "", 0), ("", "never seen before\n", 1)] {

@@ -1,13 +1,11 @@
 //! What can fail beneath a look or a step. The look or the step is named by the runtime, so nothing is added here.
 
 use charm::ToolError;
-use slurm_ops::CommandError;
 use slurm_ops::files::FileError;
 use slurm_ops::hostname::HostNameError;
 use slurm_ops::keys::KeyError;
 use slurm_ops::slurmd::DetectionError;
-use slurm_ops::store::StoreError;
-use slurm_ops::systemd::DropInError;
+use slurm_ops::{CommandError, MachineError};
 
 /// A failure of Juju or of the machine. The hook fails with it, and Juju runs it again.
 #[derive(Debug, thiserror::Error)]
@@ -19,13 +17,11 @@ pub enum Error {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Machine(#[from] MachineError),
     #[error(transparent)]
     Key(#[from] KeyError),
     #[error(transparent)]
     HostName(#[from] HostNameError),
-    #[error(transparent)]
-    DropIn(#[from] DropInError),
     #[error(transparent)]
     Detection(#[from] DetectionError),
     /// Something that only one charm knows.

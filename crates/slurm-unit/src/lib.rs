@@ -9,6 +9,7 @@
 //! | notes that outlive a dispatch, a refresh and a reboot | [`note`] |
 //! | an option that cannot be used, in one form | [`options`] |
 //! | requests about nodes and their jobs | [`actions`] |
+//! | its parts put together for the runtime | [`wire_charm!`] |
 //!
 //! A charm says who it is in a [`Profile`]. It takes the facts, steps and conditions of these modules into its own
 //! enums, so that its plan stays the one place in which the order of all steps is visible.
@@ -26,6 +27,7 @@ pub mod profile;
 pub mod retry;
 pub mod service;
 pub mod view;
+mod wiring;
 
 /// The reason of a drain that a charm made because a node leaves. Nobody else's drain says this.
 pub const LEAVING_REASON: &str = "juju: leaving the cluster";

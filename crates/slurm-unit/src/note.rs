@@ -43,9 +43,12 @@ pub enum Noted<T> {
 }
 
 impl<T> Noted<T> {
-    /// Says whether there is no file that cannot be understood.
-    pub fn is_readable(&self) -> bool {
-        !matches!(self, Self::Unreadable { .. })
+    /// Returns why there is a file that cannot be understood, if so.
+    pub fn problem(&self) -> Option<&str> {
+        match self {
+            Self::Unreadable { why } => Some(why),
+            Self::Absent | Self::Known(_) => None,
+        }
     }
 
     /// Returns the note, if there is one that can be read.

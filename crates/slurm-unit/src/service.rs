@@ -50,6 +50,18 @@ impl ServiceFiles {
         })
     }
 
+    /// Returns them as a step leaves them.
+    #[must_use]
+    pub fn after(mut self, step: &ServiceStep) -> Self {
+        match step {
+            ServiceStep::WriteDropIn(text) => self.drop_in = Some(text.clone()),
+            ServiceStep::WriteFailureService(text) => self.failure_service = Some(text.clone()),
+            ServiceStep::EndOldTimer => self.old_timer = false,
+            ServiceStep::ReloadUnits => {}
+        }
+        self
+    }
+
     /// Says what is missing, or differs from `wanted`.
     pub fn steps(&self, wanted: &Self) -> Vec<ServiceStep> {
         let mut steps = Vec::new();

@@ -1,5 +1,7 @@
 //! What a look and a step are handed: the same world, once to look at and once to change.
 
+use crate::Error;
+use charm::tools::Port;
 use charm::{Context, Event, Juju, JujuWriter, Tools};
 use slurm_ops::{Host, HostWriter, Machine};
 
@@ -35,6 +37,17 @@ impl View {
     pub fn split(ctx: Context, tools: &Tools, machine: &Machine) -> (Self, Hands) {
         let view = Self { ctx: ctx.clone(), juju: tools.juju().clone(), host: machine.host() };
         (view, Hands { ctx, juju: tools.writer().clone(), host: machine.writer() })
+    }
+
+    /// Says whether a port is open in Juju's eyes.
+    pub fn has_open_port(&self, port: u16) -> Result<bool, Error> {
+        Ok(self.juju.opened_ports()?.contains(&Port::tcp(port)))
+    }
+
+    /// Says whether the event alone tells that this unit leaves.
+    pub fn departs(&self) -> bool {
+        let last = matches!(self.ctx.event, Event::Stop | Event::Remove);
+        last || self.ctx.event.departing_unit() == Some(&self.ctx.unit)
     }
 
     /// Says why this dispatch runs.

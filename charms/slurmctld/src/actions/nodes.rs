@@ -1,6 +1,6 @@
 //! Nodes: put them aside, back into service, show them, and end their jobs.
 
-use super::{Act, ActionFailure, ActionResults, fitting, left_out, require_daemon};
+use super::{Act, ActionFailure, ActionResults, require_daemon, with_nodes};
 use charm::text::shown;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -96,13 +96,8 @@ pub(super) fn show(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     require_daemon(act)?;
     let rows: Vec<[String; 5]> = select(act, wanted.as_ref())?.iter().map(row).collect();
     let entry = |[name, state, partitions, unit, reason]: &[String; 5]| json!({"node": name, "state": state, "partitions": partitions, "unit": unit, "reason": reason});
-    let (list, shown) = fitting(&rows.iter().map(entry).collect::<Vec<Value>>());
-    let results = ActionResults::default()
-        .with("count", rows.len().to_string())
-        .with("nodes", list)
-        .with("table", table(&rows[..shown]));
-    let left_out = left_out(rows.iter().map(|row| row[0].as_str()), shown);
-    Ok(left_out.into_iter().fold(results, |results, left_out| results.with("left-out", left_out)))
+    let results = ActionResults::default().with("count", rows.len().to_string());
+    Ok(with_nodes(results, &rows.iter().map(entry).collect::<Vec<Value>>(), |shown| table(&rows[..shown])))
 }
 
 fn row(record: &NodeRecord) -> [String; 5] {

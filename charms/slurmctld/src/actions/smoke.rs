@@ -1,6 +1,6 @@
 //! A small job on every node that takes jobs.
 
-use super::{Act, ActionFailure, ActionResults, fitting, left_out, nodes, require_daemon};
+use super::{Act, ActionFailure, ActionResults, nodes, require_daemon, with_nodes};
 use serde::Deserialize;
 use serde_json::json;
 use slurm_conf::{HostList, NodeName, PartitionName};
@@ -51,15 +51,12 @@ fn answer(outcomes: &[(String, String)]) -> Result<ActionResults, ActionFailure>
     let (passed, failed, skipped) = (of("passed").len(), of("failed"), of("skipped").len());
     let line = |(name, outcome): &(String, String)| format!("{name}: {outcome}");
     let entry = |(name, outcome): &(String, String)| json!({"node": name, "result": outcome});
-    let (list, shown) = fitting(&outcomes.iter().map(entry).collect::<Vec<_>>());
+    let table = |shown| outcomes[..shown].iter().map(line).collect::<Vec<_>>().join("\n");
     let results = ActionResults::default()
         .with("passed", passed.to_string())
         .with("failed", failed.len().to_string())
-        .with("skipped", skipped.to_string())
-        .with("nodes", list)
-        .with("table", outcomes[..shown].iter().map(line).collect::<Vec<_>>().join("\n"));
-    let left_out = left_out(outcomes.iter().map(|(name, _)| name.as_str()), shown);
-    let results = left_out.into_iter().fold(results, |results, left_out| results.with("left-out", left_out));
+        .with("skipped", skipped.to_string());
+    let results = with_nodes(results, &outcomes.iter().map(entry).collect::<Vec<_>>(), table);
     if failed.is_empty() {
         return Ok(results);
     }

@@ -123,9 +123,9 @@ impl Situation<'_> {
                 let text = |text: &Option<String>| text.clone().unwrap_or_default();
                 format!("{}{}", text(&self.live().files.slurm), text(&self.live().files.gres))
             }
-            ConfigSource::Parameters => self.options.parameters_text.clone(),
+            ConfigSource::Parameters => self.options.texts.parameters.clone(),
             ConfigSource::Tracking => {
-                format!("{} {}", self.options.tracking_text, self.options.cgroup_parameters_text)
+                format!("{} {}", self.options.texts.process_tracking, self.options.texts.cgroup_parameters)
             }
             ConfigSource::Partition(name) => {
                 let wanted = wanted_partitions(self.computes);

@@ -67,13 +67,9 @@ impl<'f> Situation<'f> {
 
     /// Returns the application that has a partition: of several that claim it, the one related first.
     pub fn owner(&self, name: &PartitionName) -> Option<&'f Compute> {
-        owner(self.computes, name)
+        let claims = |compute: &&Compute| compute.partition().is_some_and(|(partition, _)| partition.name() == name);
+        self.computes.iter().find(claims)
     }
-}
-
-/// Returns the application that has a partition: of several that claim it, the one related first.
-pub fn owner<'f>(computes: &'f [Compute], name: &PartitionName) -> Option<&'f Compute> {
-    computes.iter().find(|compute| compute.partition().is_some_and(|(partition, _)| partition.name() == name))
 }
 
 #[cfg(test)]

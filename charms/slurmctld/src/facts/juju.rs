@@ -2,7 +2,7 @@
 
 use super::{Call, Compute, MountEndpoint, Peer, RemoteData};
 use crate::names;
-use charm::{AppName, Event, UnitName};
+use charm::{AppName, UnitName};
 use slurm_interface::{ComputeData, PeerApp, PeerUnit};
 use slurm_unit::{Error, View};
 
@@ -13,7 +13,7 @@ pub(super) fn call(view: &View) -> Call {
         home: format!("{}/{}", ctx.model_uuid, ctx.unit.app()),
         model_uuid: ctx.model_uuid.clone(),
         trigger: view.trigger(),
-        last: matches!(ctx.event, Event::Stop | Event::Remove) || ctx.event.departing_unit() == Some(&ctx.unit),
+        last: view.departs(),
     }
 }
 
@@ -68,8 +68,4 @@ fn data<E: std::error::Error>(app: &AppName, decoded: &Result<Option<ComputeData
         ),
         Err(error) => RemoteData::Unusable(charm::log::chain(error)),
     }
-}
-
-pub(super) fn port_open(view: &View) -> Result<bool, Error> {
-    Ok(view.juju.opened_ports()?.contains(&charm::tools::Port::tcp(names::PORT)))
 }

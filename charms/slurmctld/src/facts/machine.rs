@@ -1,18 +1,13 @@
 //! Facts about the machine and about slurmctld, through `slurm-ops`.
 
-use super::{Asked, Facts, Host, Load, RejectedHost, StateDirectory, Store, StoreMount};
+use super::{Asked, Facts, Host, Load, StateDirectory, Store, StoreMount};
 use crate::names;
-use slurm_conf::overrides::{NodeSettings, PartitionSettings};
+use slurm_conf::overrides::PartitionSettings;
 use slurm_ops::mounts::{self, Mount};
 use slurm_ops::scontrol::{self, ScontrolError};
-use slurm_ops::systemd::{self, UnitState};
-use slurm_ops::{address, files, hostname, journal, packages, sentinel, store};
+use slurm_ops::{address, files, hostname, packages, sentinel, store};
 use slurm_unit::{Error, View};
 use std::collections::BTreeSet;
-use std::time::Duration;
-
-/// A slurmd that is refused tries again every ten seconds.
-const LATELY: Duration = Duration::from_secs(60);
 
 pub(super) fn host(view: &View) -> Result<Host, Error> {
     let container = hostname::container(&view.host)?.is_some();
@@ -51,27 +46,11 @@ pub(super) fn store(view: &View) -> Result<Store, Error> {
     Ok(Store { partitions_saved_at: saved.map(|entry| entry.modified), ..found(state) })
 }
 
-pub(super) fn state_problem(view: &View) -> Option<String> {
-    scontrol::can_reconfigure(&view.host, names::STATE_DIRECTORY).err()
-}
-
 /// Compares with the time at which the store was looked at: a later save is what a step found out.
 pub(super) fn partitions_saved(view: &View, known: &Facts) -> Result<bool, Error> {
     let saved = known.store().ok().and_then(|store| store.partitions_saved_at);
     let accepted = files::modified(&view.host, format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?;
     Ok(saved.zip(accepted).is_some_and(|(saved, accepted)| saved >= accepted))
-}
-
-pub(super) fn unit(view: &View) -> Result<UnitState, Error> {
-    Ok(systemd::state(&view.host, names::SERVICE)?)
-}
-
-pub(super) fn complaint(view: &View) -> Option<String> {
-    journal::last_complaint(&view.host, names::SERVICE)
-}
-
-pub(super) fn rejected_host(view: &View) -> Option<RejectedHost> {
-    journal::refused_lately(&view.host, LATELY)
 }
 
 /// A client tries for nine seconds to reach a slurmctld that does not run.
@@ -80,10 +59,6 @@ pub(super) fn partition_settings(view: &View) -> Asked<PartitionSettings> {
         return Asked::Unreachable(format!("no program listens on port {}", names::PORT));
     }
     asked(scontrol::partition_settings(&view.host))
-}
-
-pub(super) fn node_settings(view: &View) -> Asked<NodeSettings> {
-    asked(scontrol::node_settings(&view.host))
 }
 
 pub(super) fn load(view: &View) -> Asked<Load> {
@@ -97,7 +72,7 @@ pub(super) fn busy_partitions(view: &View) -> Asked<BTreeSet<String>> {
     asked(scontrol::jobs(&view.host).map(|jobs| jobs.iter().flat_map(partitions).collect()))
 }
 
-fn asked<T>(answer: Result<T, ScontrolError>) -> Asked<T> {
+pub(super) fn asked<T>(answer: Result<T, ScontrolError>) -> Asked<T> {
     match answer {
         Ok(answer) => Asked::Answer(answer),
         Err(error) if error.is_unparsable() => Asked::Unparsable,

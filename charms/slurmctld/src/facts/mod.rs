@@ -9,77 +9,94 @@ use crate::Slurmctld;
 use crate::config::files::Configuration;
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Overrides;
-use crate::keys::Keys;
+use crate::keys::{Key, Keys};
+use crate::names;
 use crate::options::Options;
 use charm::tools::{SecretAnswer, SecretInfo};
 use charm::{AppName, Databag, RelationId, UnitName};
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_conf::{ClusterName, HostName, NodeSet, Partition};
 pub use slurm_ops::journal::Stranger as RejectedHost;
-use slurm_ops::systemd::UnitState;
+use slurm_ops::systemd::{self, UnitState};
+use slurm_ops::{clock, journal, scontrol};
 use slurm_unit::install::Installation;
-use slurm_unit::note::Noted;
+use slurm_unit::note::{self, Noted};
 use slurm_unit::service::ServiceFiles;
-use slurm_unit::{Error, Trigger, View};
+use slurm_unit::{Error, Trigger, View, retry};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// A slurmd that is refused tries again every ten seconds.
+const LATELY: Duration = Duration::from_secs(60);
+
 charm::facts! {
+    look(view: &View, known) -> Error;
+
     /// Who this unit is, and why it was called.
-    call: Call(Call),
+    call: Call(Call) = juju::call(view),
     /// This unit leads its application.
-    leader: Leader(bool),
-    options: Options(Options),
+    leader: Leader(bool) = view.juju.is_leader()?,
+    options: Options(Options) = Options::read(&view.juju.config_get()?),
     /// This unit, or its application, is being removed.
-    leaving: Leaving(bool),
+    leaving: Leaving(bool) = charm::is_leaving(&view.ctx, &view.juju)?,
     /// Other units of this application that are to stay.
-    siblings: Siblings(Vec<UnitName>),
+    siblings: Siblings(Vec<UnitName>) = juju::siblings(view)?,
     /// The relation between the units. None in the `install` hook, where Juju does not show it yet.
-    peer: Peer(Option<Peer>),
+    peer: Peer(Option<Peer>) = juju::peer(view)?,
     /// The relation to a file system client.
-    mount: Mount(Option<MountEndpoint>),
+    mount: Mount(Option<MountEndpoint>) = juju::mount(view)?,
     /// The compute applications, the one related first comes first.
-    computes: Computes(Vec<Compute>),
+    computes: Computes(Vec<Compute>) = juju::computes(view)?,
     /// What Juju says about the secret that compute units read. None: there is none.
-    auth_info: AuthInfo(Option<SecretInfo>),
-    auth_content: AuthContent(SecretAnswer),
-    jwt_info: JwtInfo(Option<SecretInfo>),
-    jwt_content: JwtContent(SecretAnswer),
-    port_open: PortOpen(bool),
+    auth_info: AuthInfo(Option<SecretInfo>) = view.juju.secret_info_get(names::AUTH_SECRET)?,
+    auth_content: AuthContent(SecretAnswer) = view.juju.secret_get_label(names::AUTH_SECRET)?,
+    jwt_info: JwtInfo(Option<SecretInfo>) = view.juju.secret_info_get(names::JWT_SECRET)?,
+    jwt_content: JwtContent(SecretAnswer) = view.juju.secret_get_label(names::JWT_SECRET)?,
+    port_open: PortOpen(bool) = view.has_open_port(names::PORT)?,
     /// The retry timer is set.
-    retry_timer: RetryTimer(bool),
+    retry_timer: RetryTimer(bool) = retry::is_set(view),
     /// The time, in seconds since 1970.
-    now: Now(u64),
+    now: Now(u64) = clock::now(),
     /// Four random characters for the name of a new cluster.
-    fresh_suffix: FreshSuffix(String),
-    host: Host(Host),
-    installation: Installation(Installation),
-    service_files: ServiceFiles(ServiceFiles),
-    keys: Keys(Keys),
-    store: Store(Store),
+    fresh_suffix: FreshSuffix(String) = machine::fresh_suffix()?,
+    host: Host(Host) = machine::host(view)?,
+    installation: Installation(Installation) = Installation::look(view, &names::PROFILE)?,
+    service_files: ServiceFiles(ServiceFiles) = ServiceFiles::look(view, &names::PROFILE)?,
+    keys: Keys(Keys) = Keys::look(&view.host)?,
+    store: Store(Store) = machine::store(view)?,
     /// Why slurmctld cannot save its state now, if so.
-    state_problem: StateProblem(Option<String>),
+    state_problem: StateProblem(Option<String>) = scontrol::can_reconfigure(&view.host, names::STATE_DIRECTORY).err(),
     /// The saved partitions are at least as new as the accepted configuration: a takeover restores what was saved.
-    partitions_saved: PartitionsSaved(bool),
-    configuration: Configuration(Configuration),
-    rejections: Rejections(Noted<Rejections>),
+    partitions_saved: PartitionsSaved(bool) = machine::partitions_saved(view, known)?,
+    configuration: Configuration(Configuration) = Configuration::look(&view.host)?,
+    rejections: Rejections(Noted<Rejections>) = note::read(&view.host)?,
     /// What was set at runtime before a reconfigure whose end nobody has seen.
-    overrides: Overrides(Noted<Overrides>),
+    overrides: Overrides(Noted<Overrides>) = note::read(&view.host)?,
     /// What systemd says about slurmctld.
-    unit: Unit(UnitState),
+    unit: Unit(UnitState) = systemd::state(&view.host, names::SERVICE)?,
     /// What slurmctld complained about last.
-    complaint: Complaint(Option<String>),
+    complaint: Complaint(Option<String>) = journal::last_complaint(&view.host, names::SERVICE),
     /// slurmctld serves no client on this machine although it runs.
-    shut_out: ShutOut(bool),
+    shut_out: ShutOut(bool) = scontrol::is_shut_out(&view.host),
     /// The settings of partitions in slurmctld's memory. Whoever gets an answer knows that slurmctld serves.
-    partition_settings: PartitionSettings(Asked<PartitionSettings>),
-    node_settings: NodeSettings(Asked<NodeSettings>),
+    partition_settings: PartitionSettings(Asked<PartitionSettings>) = machine::partition_settings(view),
+    node_settings: NodeSettings(Asked<NodeSettings>) = machine::asked(scontrol::node_settings(&view.host)),
     /// How many nodes and jobs slurmctld has.
-    load: Load(Asked<Load>),
+    load: Load(Asked<Load>) = machine::load(view),
     /// The partitions that jobs wait or run in.
-    busy_partitions: BusyPartitions(Asked<BTreeSet<String>>),
+    busy_partitions: BusyPartitions(Asked<BTreeSet<String>>) = machine::busy_partitions(view),
     /// A machine whose messages slurmctld refuses.
-    rejected_host: RejectedHost(Option<RejectedHost>),
+    rejected_host: RejectedHost(Option<RejectedHost>) = journal::refused_lately(&view.host, LATELY),
+}
+
+impl Facts {
+    /// What is in the secret of a key.
+    pub fn content(&self, key: Key) -> Result<&SecretAnswer, Ask> {
+        match key {
+            Key::Auth => self.auth_content(),
+            Key::Jwt => self.jwt_content(),
+        }
+    }
 }
 
 /// Who this unit is, and why it was called.
@@ -168,9 +185,8 @@ pub struct Store {
 pub enum StoreMount {
     /// Nothing, or only a trigger of autofs.
     Nothing,
-    Mounted {
-        read_only: bool,
-    },
+    /// A file system.
+    Mounted { read_only: bool },
 }
 
 /// The directory that slurmctld keeps its state in.
@@ -212,46 +228,6 @@ impl<T> Asked<T> {
 pub struct Load {
     pub nodes: u64,
     pub jobs: u64,
-}
-
-/// Answers one question.
-pub fn look(view: &View, question: Question, known: &Facts) -> Result<Fact, Error> {
-    Ok(match question {
-        Question::Call => Fact::Call(juju::call(view)),
-        Question::Leader => Fact::Leader(view.juju.is_leader()?),
-        Question::Options => Fact::Options(Options::read(&view.juju.config_get()?)),
-        Question::Leaving => Fact::Leaving(charm::is_leaving(&view.ctx, &view.juju)?),
-        Question::Siblings => Fact::Siblings(juju::siblings(view)?),
-        Question::Peer => Fact::Peer(juju::peer(view)?),
-        Question::Mount => Fact::Mount(juju::mount(view)?),
-        Question::Computes => Fact::Computes(juju::computes(view)?),
-        Question::AuthInfo => Fact::AuthInfo(view.juju.secret_info_get(crate::names::AUTH_SECRET)?),
-        Question::AuthContent => Fact::AuthContent(view.juju.secret_get_label(crate::names::AUTH_SECRET)?),
-        Question::JwtInfo => Fact::JwtInfo(view.juju.secret_info_get(crate::names::JWT_SECRET)?),
-        Question::JwtContent => Fact::JwtContent(view.juju.secret_get_label(crate::names::JWT_SECRET)?),
-        Question::PortOpen => Fact::PortOpen(juju::port_open(view)?),
-        Question::RetryTimer => Fact::RetryTimer(slurm_unit::retry::is_set(view)),
-        Question::Now => Fact::Now(slurm_ops::clock::now()),
-        Question::FreshSuffix => Fact::FreshSuffix(machine::fresh_suffix()?),
-        Question::Host => Fact::Host(machine::host(view)?),
-        Question::Installation => Fact::Installation(Installation::look(view, &crate::names::PROFILE)?),
-        Question::ServiceFiles => Fact::ServiceFiles(ServiceFiles::look(view, &crate::names::PROFILE)?),
-        Question::Keys => Fact::Keys(Keys::look(&view.host)?),
-        Question::Store => Fact::Store(machine::store(view)?),
-        Question::StateProblem => Fact::StateProblem(machine::state_problem(view)),
-        Question::PartitionsSaved => Fact::PartitionsSaved(machine::partitions_saved(view, known)?),
-        Question::Configuration => Fact::Configuration(Configuration::look(&view.host)?),
-        Question::Rejections => Fact::Rejections(slurm_unit::note::read(&view.host)?),
-        Question::Overrides => Fact::Overrides(slurm_unit::note::read(&view.host)?),
-        Question::Unit => Fact::Unit(machine::unit(view)?),
-        Question::Complaint => Fact::Complaint(machine::complaint(view)),
-        Question::ShutOut => Fact::ShutOut(slurm_ops::scontrol::is_shut_out(&view.host)),
-        Question::PartitionSettings => Fact::PartitionSettings(machine::partition_settings(view)),
-        Question::NodeSettings => Fact::NodeSettings(machine::node_settings(view)),
-        Question::Load => Fact::Load(machine::load(view)),
-        Question::BusyPartitions => Fact::BusyPartitions(machine::busy_partitions(view)),
-        Question::RejectedHost => Fact::RejectedHost(machine::rejected_host(view)),
-    })
 }
 
 /// What a plan asks.

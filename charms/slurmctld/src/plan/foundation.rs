@@ -57,11 +57,7 @@ pub(super) fn prepare(facts: &Facts, identity: &Identity) -> Result<Vec<Step>, A
 /// A key that is not on disk comes from the secret; a key that is nowhere any more is made anew. That Juju would not
 /// say is no loss, or a new key would be made beside one that serves.
 fn missing_key(facts: &Facts, key: Key) -> Result<Option<Step>, Ask> {
-    let answer = match key {
-        Key::Auth => facts.auth_content()?,
-        Key::Jwt => facts.jwt_content()?,
-    };
-    Ok(match answer {
+    Ok(match facts.content(key)? {
         SecretAnswer::Content(content) if content.get(names::SECRET_KEY).is_some() => {
             Some(Step::RestoreKey(key, content.clone()))
         }

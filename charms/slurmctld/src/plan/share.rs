@@ -147,11 +147,7 @@ fn jwt_secret(facts: &Facts, attempts: &Attempts) -> Result<Option<Step>, Ask> {
 
 /// Makes a secret, unless Juju would not say whether there is one.
 fn add(facts: &Facts, key: Key, content: &SecretContent) -> Result<Option<Step>, Ask> {
-    let answer = match key {
-        Key::Auth => facts.auth_content()?,
-        Key::Jwt => facts.jwt_content()?,
-    };
-    let absent = matches!(answer, SecretAnswer::Unreadable(Unreadable::NotFound));
+    let absent = matches!(facts.content(key)?, SecretAnswer::Unreadable(Unreadable::NotFound));
     Ok(absent.then(|| Step::AddSecret(key, content.clone())))
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::facts::{KeySecret, RemoteData};
-use crate::options::Given;
+use crate::options::given;
 use crate::world::{World, idle, set_aside, unreachable};
 use charm::runtime::Condition as _;
 use slurm_ops::packages::Obstacle;
@@ -99,7 +99,7 @@ fn running_is_not_registered() {
     let mut world = World::joined().with_node(unreachable());
     assert_eq!(world.shown(), "waiting: for c1:6817 to answer");
     world.daemon.running = Running::Starting;
-    world.key.modified = None;
+    world.key_written = None;
     assert_eq!(world.shown(), "waiting: for c1:6817 to answer slurmd");
 }
 
@@ -125,7 +125,7 @@ fn a_bad_option_is_named_with_value_and_key_whatever_else_is() {
     let world = World::joined().with_partition_config("Hidden=2");
     let expected = "blocked: option partition-config `Hidden=2`: value `2` of Hidden: expected YES or NO";
     assert_eq!(world.shown(), expected);
-    let world = World::joined().with_options(&Given { default_node_state: "up", ..Given::default() });
+    let world = World::joined().with_options(&given([("default-node-state", "up")]));
     assert_eq!(world.shown(), "blocked: option default-node-state `up`: expected `idle` or `down`");
 }
 
@@ -151,7 +151,7 @@ fn reasons_from_the_journal_are_named_in_our_words() {
     let mut world = silent("getaddrinfo() failed");
     assert_eq!(world.shown(), "waiting: for a name of c1:6817 to resolve on this machine");
     world = silent("Protocol authentication error");
-    world.key.modified = None;
+    world.key_written = None;
     assert_eq!(world.shown(), "waiting: for c1:6817, which refuses this node: right key, so do clocks differ?");
     let world = world.with_secret(KeySecret::Unreadable(Unreadable::NotAllowed));
     assert_eq!(world.shown(), "waiting: for the key of c1:6817: the one on this machine is refused");
@@ -180,7 +180,7 @@ fn what_keeps_slurm_from_being_installed_is_told_with_the_way_out() {
     assert_eq!(world.shown(), format!("blocked: slurmd 23.11.4 is too old, 24.11 is needed: {way_out}"));
     world.apt = Some(Obstacle::Failed("no space left".to_owned()));
     assert_eq!(world.shown(), "blocked: installing slurmd failed: no space left");
-    world = world.with_options(&Given { slurm_source: "ppa:a/b", ..Given::default() });
+    world = world.with_options(&given([("slurm-source", "ppa:a/b")]));
     assert_eq!(world.shown(), "blocked: option slurm-source: installing failed: no space left");
     world.apt = Some(Obstacle::Passing("Could not get lock".to_owned()));
     assert_eq!(world.shown(), "waiting: for apt: Could not get lock");

@@ -53,13 +53,27 @@ fn a_slurmd_whose_program_is_gone_is_told_and_no_hook_fails() {
     node.hook(&Hook::named("update-status"));
 }
 
+/// Which files a hook reads more than once.
+fn read_twice(node: &Node, hook: &Hook) -> Vec<String> {
+    node.machine.take_reads();
+    node.hook(hook);
+    let mut reads = node.machine.take_reads();
+    reads.sort();
+    reads.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone()).collect()
+}
+
 #[test]
 fn no_file_is_read_twice_in_a_settled_hook() {
     let (node, _) = Node::joined();
-    node.machine.take_reads();
-    node.hook(&Hook::named("update-status"));
-    let mut reads = node.machine.take_reads();
-    reads.sort();
-    let twice: Vec<&[String]> = reads.windows(2).filter(|pair| pair[0] == pair[1]).collect();
-    assert!(twice.is_empty(), "{twice:#?}");
+    assert_eq!(read_twice(&node, &Hook::named("update-status")), Vec::<String>::new());
+}
+
+#[test]
+fn a_unit_that_joins_reads_no_file_twice() {
+    let node = Node::deployed();
+    let relation = node.integrate();
+    node.offer(&relation);
+    // The step that writes the options of slurmd edits a file in which others may have a say.
+    assert_eq!(read_twice(&node, &Hook::app_changed(&relation, &node.controller)), [names::OPTIONS_FILE]);
+    assert_eq!(node.shown(), "active: idle, partition compute");
 }

@@ -2,25 +2,11 @@
 
 use super::{Controller, Facts, KeySecret, RemoteData};
 use crate::names;
-use crate::options::{Given, Options};
-use charm::tools::{Port, SecretAnswer};
+use charm::tools::SecretAnswer;
 use charm::{Databag, Event};
 use slurm_interface::ControllerData;
 use slurm_ops::keys::{AuthKey, KeySet};
 use slurm_unit::{Error, View};
-
-pub(super) fn options(view: &View) -> Result<Options, Error> {
-    let config = view.juju.config_get()?;
-    let given = Given {
-        partition_config: config.string(names::OPTION_PARTITION_CONFIG),
-        default_node_state: config.string(names::OPTION_DEFAULT_NODE_STATE),
-        default_node_reason: config.string(names::OPTION_DEFAULT_NODE_REASON),
-        drain_timeout: config.integer(names::OPTION_DRAIN_TIMEOUT).unwrap_or(0),
-        drain_policy: config.string(names::OPTION_DRAIN_POLICY),
-        slurm_source: config.string(names::OPTION_SLURM_SOURCE),
-    };
-    Ok(Options::read(view.ctx.unit.app().as_str(), &given))
-}
 
 /// One cluster per application. While an old relation lingers, the new one counts.
 pub(super) fn controller(view: &View) -> Result<Option<Controller>, Error> {
@@ -79,8 +65,4 @@ pub(super) fn key_secret(view: &View, known: &Facts) -> Result<KeySecret, Error>
     let parts = content.get(names::SECRET_KEY_ID).zip(content.get(names::SECRET_KEY));
     let offered = parts.and_then(|(id, key)| AuthKey::new(id, key).ok());
     Ok(offered.map_or(KeySecret::Malformed, |key| KeySecret::Offered(KeySet::of(key))))
-}
-
-pub(super) fn port_open(view: &View) -> Result<bool, Error> {
-    Ok(view.juju.opened_ports()?.contains(&Port::tcp(names::PORT)))
 }

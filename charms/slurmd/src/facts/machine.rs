@@ -5,7 +5,6 @@ use crate::names;
 use crate::node::lifecycle;
 use slurm_conf::{Node, NodeName};
 use slurm_ops::files::{self, FileError};
-use slurm_ops::journal::{self, Cause};
 use slurm_ops::scontrol::{self, Candidate, LocalJobs, NodeLookup};
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_ops::{address, clock, hardware, keys, slurmd, systemd};
@@ -65,19 +64,19 @@ pub(super) fn key_file(view: &View) -> Result<KeyFile, Error> {
         other => other?,
     };
     let private = keys::are_private(&view.host, names::KEY_OWNER)? || keys::are_private(&view.host, names::SLURM_USER)?;
-    let modified = files::modified(&view.host, keys::AUTH_KEY_FILE)?;
-    Ok(KeyFile { keys, private, modified, shared: files::exists(&view.host, names::SLURM_CONF) })
+    Ok(KeyFile { keys, private, shared: files::exists(&view.host, names::SLURM_CONF) })
 }
 
 impl Notes {
     pub(super) fn look(view: &View) -> Result<Self, Error> {
-        let old = lifecycle::OldNotes::read(view)?;
+        let old = lifecycle::read_old(view)?;
+        let exist = old.is_some();
         let node = match note::read(&view.host)? {
             Noted::Known(note) => Ok(note),
             Noted::Unreadable { why } => Err(why),
-            Noted::Absent => old.note(),
+            Noted::Absent => old.unwrap_or_else(|| Ok(lifecycle::NodeNote::default())),
         };
-        Ok(Self { node, old: old.exist })
+        Ok(Self { node, old: exist })
     }
 }
 
@@ -108,10 +107,6 @@ pub(super) fn detected(view: &View) -> Result<Option<Node>, Error> {
         node.set("Gres", &cards.join(",")).expect("invariant: names of cards are plain words");
     }
     Ok(Some(node))
-}
-
-pub(super) fn node(view: &View) -> NodeLookup {
-    scontrol::node(&view.host, &node_name(&view.ctx.unit))
 }
 
 pub(super) fn moved_from(known: &Facts) -> Option<String> {
@@ -170,14 +165,6 @@ pub(super) fn partition_state(view: &View) -> Option<String> {
     let app = view.ctx.unit.app();
     let partitions = scontrol::partitions(&view.host).ok()?;
     partitions.into_iter().find(|partition| partition.name == app.as_str()).map(|partition| partition.state)
-}
-
-pub(super) fn cause(view: &View) -> Option<Cause> {
-    journal::cause(&view.host, names::SERVICE)
-}
-
-pub(super) fn complaint(view: &View) -> Option<String> {
-    journal::last_complaint(&view.host, names::SERVICE)
 }
 
 /// Compares this machine's clock with slurmctld's. A node whose clock is ahead joins like any other, and then cannot be

@@ -9,6 +9,7 @@ use slurm_conf::Node;
 use slurm_ops::{HostWriter, files};
 use slurm_unit::note::Note;
 use slurm_unit::{Error, View};
+use std::collections::BTreeMap;
 
 /// Where the node is in its life.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -139,80 +140,56 @@ pub mod old {
     pub const ALL: [&str; 8] = [REQUESTED, LAST_WORKING, REJECTED, DETECTION, REREGISTRATION, WEIGHT, MARKED, ADDRESS];
 }
 
-/// The notes of earlier versions of this charm.
-#[derive(Debug, Default)]
-pub struct OldNotes {
-    /// There are some.
-    pub exist: bool,
-    requested: String,
-    last_working: String,
-    rejected: String,
-    detection: String,
-    reregistration: Option<String>,
-    weight: String,
+/// Reads the notes of earlier versions of this charm. None: there are none. Starts no process.
+pub fn read_old(view: &View) -> Result<Option<Result<NodeNote, String>>, Error> {
+    let mut texts = BTreeMap::new();
+    for path in old::ALL {
+        texts.extend(files::read_text(&view.host, path)?.map(|text| (path, text)));
+    }
+    Ok((!texts.is_empty()).then(|| understand_old(&texts)))
 }
 
-impl OldNotes {
-    /// Reads them. Starts no process.
-    pub fn read(view: &View) -> Result<Self, Error> {
-        let host = &view.host;
-        if !old::ALL.iter().any(|path| files::exists(host, path)) {
-            return Ok(Self::default());
-        }
-        let text = |path: &str| Ok::<_, Error>(files::read_text(host, path)?.unwrap_or_default());
-        Ok(Self {
-            exist: true,
-            requested: text(old::REQUESTED)?,
-            last_working: text(old::LAST_WORKING)?,
-            rejected: text(old::REJECTED)?,
-            detection: text(old::DETECTION)?,
-            reregistration: files::read_text(host, old::REREGISTRATION)?,
-            weight: text(old::WEIGHT)?,
-        })
-    }
+/// Understands them. Err: work that they are about must not go on as if they were not there.
+fn understand_old(texts: &BTreeMap<&'static str, String>) -> Result<NodeNote, String> {
+    let text = |path| texts.get(path).map_or("", String::as_str);
+    let unreadable = |path: &str, why: &dyn std::error::Error| format!("{path}: {why}");
+    let requested = Node::from_config(text(old::REQUESTED)).map_err(|error| unreadable(old::REQUESTED, &error))?;
+    let detection = old_detection(text(old::DETECTION));
+    let lifecycle = match texts.get(old::REREGISTRATION) {
+        Some(text) => Lifecycle::Reregistering(
+            serde_json::from_str(text).map_err(|error| unreadable(old::REREGISTRATION, &error))?,
+        ),
+        None if detection.is_some() => Lifecycle::Member,
+        None => Lifecycle::Joining,
+    };
+    Ok(NodeNote {
+        lifecycle,
+        requested,
+        last_working: Node::from_config(text(old::LAST_WORKING)).unwrap_or_default(),
+        rejected: old_rejected(text(old::REJECTED)),
+        detection,
+        set_weight: text(old::WEIGHT).trim().parse().ok(),
+    })
+}
 
-    /// Understands them. Err: work that they are about must not go on as if they were not there.
-    pub fn note(&self) -> Result<NodeNote, String> {
-        let unreadable = |path: &str, why: String| format!("{path}: {why}");
-        let requested =
-            Node::from_config(&self.requested).map_err(|error| unreadable(old::REQUESTED, error.to_string()))?;
-        let detection = self.detection();
-        let lifecycle = match &self.reregistration {
-            Some(text) => Lifecycle::Reregistering(
-                serde_json::from_str(text).map_err(|error| unreadable(old::REREGISTRATION, error.to_string()))?,
-            ),
-            None if detection.is_some() => Lifecycle::Member,
-            None => Lifecycle::Joining,
-        };
-        Ok(NodeNote {
-            lifecycle,
-            requested,
-            last_working: Node::from_config(&self.last_working).unwrap_or_default(),
-            rejected: self.rejected(),
-            detection,
-            set_weight: self.weight.trim().parse().ok(),
-        })
-    }
+/// The request is in the first line, and the reason in the second.
+fn old_rejected(text: &str) -> Option<RejectedConfig> {
+    let (requested, reason) = text.split_once('\n')?;
+    Some(RejectedConfig { requested: Node::from_config(requested).ok()?, reason: reason.trim().to_owned() })
+}
 
-    /// The request is in the first line, and the reason in the second.
-    fn rejected(&self) -> Option<RejectedConfig> {
-        let (requested, reason) = self.rejected.split_once('\n')?;
-        Some(RejectedConfig { requested: Node::from_config(requested).ok()?, reason: reason.trim().to_owned() })
-    }
+fn old_detection(text: &str) -> Option<Detection> {
+    let [invocation, baseline, found] = text.lines().collect::<Vec<_>>()[..] else { return None };
+    let (baseline, found) = Node::from_config(baseline).ok().zip(Node::from_config(found).ok())?;
+    Some(Detection { invocation: invocation.to_owned(), baseline, found })
+}
 
-    fn detection(&self) -> Option<Detection> {
-        let [invocation, baseline, found] = self.detection.lines().collect::<Vec<_>>()[..] else { return None };
-        let (baseline, found) = Node::from_config(baseline).ok().zip(Node::from_config(found).ok())?;
-        Some(Detection { invocation: invocation.to_owned(), baseline, found })
+/// Removes them.
+pub fn remove_old(writer: &HostWriter) -> Result<(), Error> {
+    for path in old::ALL {
+        files::remove(writer, path)?;
     }
-
-    /// Removes them.
-    pub fn remove(writer: &HostWriter) -> Result<(), Error> {
-        for path in old::ALL {
-            files::remove(writer, path)?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -222,6 +199,10 @@ mod tests {
 
     fn node(text: &str) -> Node {
         Node::from_config(text).unwrap()
+    }
+
+    fn old_note<const N: usize>(texts: [(&'static str, &str); N]) -> Result<NodeNote, String> {
+        understand_old(&texts.map(|(path, text)| (path, text.to_owned())).into())
     }
 
     #[test]
@@ -250,16 +231,15 @@ mod tests {
     #[test]
     fn notes_of_the_version_before_are_taken_over() {
         let change = r#"{"from":"CPUs=2","closed":null,"weight":5,"features":["hot"],"comment":"mine"}"#;
-        let old = OldNotes {
-            exist: true,
-            requested: "RealMemory=900\n".to_owned(),
-            last_working: "Weight=3\n".to_owned(),
-            rejected: "CPUs=99\nfatal: too many\n".to_owned(),
-            detection: "a1\nCPUs=2\nCPUs=2\n".to_owned(),
-            reregistration: Some(change.to_owned()),
-            weight: "7\n".to_owned(),
-        };
-        let note = old.note().unwrap();
+        let note = old_note([
+            (old::REQUESTED, "RealMemory=900\n"),
+            (old::LAST_WORKING, "Weight=3\n"),
+            (old::REJECTED, "CPUs=99\nfatal: too many\n"),
+            (old::DETECTION, "a1\nCPUs=2\nCPUs=2\n"),
+            (old::REREGISTRATION, change),
+            (old::WEIGHT, "7\n"),
+        ]);
+        let note = note.unwrap();
         assert_eq!(note.reregistration().unwrap().comment, "mine");
         assert_eq!((note.requested.render(), note.last_working.render()), ("RealMemory=900".into(), "Weight=3".into()));
         assert_eq!(note.rejected.unwrap().reason, "fatal: too many");
@@ -268,9 +248,8 @@ mod tests {
 
     #[test]
     fn a_change_of_the_version_before_that_cannot_be_read_is_not_none() {
-        let old = OldNotes { reregistration: Some("{".to_owned()), ..OldNotes::default() };
-        assert!(old.note().unwrap_err().starts_with(old::REREGISTRATION));
-        let old = OldNotes { requested: "Weight".to_owned(), ..OldNotes::default() };
-        assert!(old.note().unwrap_err().starts_with(old::REQUESTED));
+        for (path, text) in [(old::REREGISTRATION, "{"), (old::REQUESTED, "Weight")] {
+            assert!(old_note([(path, text)]).unwrap_err().starts_with(path));
+        }
     }
 }

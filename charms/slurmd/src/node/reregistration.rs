@@ -140,17 +140,14 @@ pub enum Phase {
     /// Slurm takes features in place, for good.
     Features(Vec<String>),
     /// It has to wait. A weight can be had at once, though Slurm forgets it at its next reconfigure.
-    Pending {
-        weight: Option<u64>,
-    },
+    Pending { weight: Option<u64> },
     /// Nobody is there: note what the node has to get back.
     Begin(Reregistration),
     /// Keep jobs away unless somebody does already, and mark the record as the old one.
-    Close {
-        drain: bool,
-    },
+    Close { drain: bool },
     /// Have the next start use the new description.
     Describe,
+    /// Delete the old record.
     Delete,
     /// The record is gone: start anew.
     Register,
@@ -159,10 +156,7 @@ pub enum Phase {
     /// All is done.
     Forget,
     /// Somebody came meanwhile, or the change is not wanted any more: leave it all as it was.
-    Abort {
-        reopen: bool,
-        ours: bool,
-    },
+    Abort { reopen: bool, ours: bool },
     /// The node is closed by this charm, and no note says why: a note was lost.
     Orphaned,
     /// It cannot be told how far it has come.

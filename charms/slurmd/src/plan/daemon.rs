@@ -122,7 +122,7 @@ fn reload_reason(situation: &Situation<'_>, attempts: &Tried) -> Planning<Option
     let facts = situation.facts;
     let boot = &facts.boot()?.note;
     let address = facts.moved_from()?.as_ref().filter(|address| boot.address.as_ref() != Some(address));
-    let key = situation.new_key(facts.key_file()?, boot, attempts).filter(|_| situation.daemon.spares_jobs());
+    let key = situation.new_key(boot, attempts)?.filter(|_| situation.daemon.spares_jobs());
     Ok((address.is_some() || key.is_some()).then(|| BootNote {
         address: address.or(boot.address.as_ref()).cloned(),
         key: key.or(boot.key),
@@ -139,6 +139,6 @@ fn is_lost(situation: &Situation<'_>, data: &ControllerData) -> Planning<bool> {
     let starting = situation.daemon.running == Running::Starting;
     let silent = matches!(situation.lookup, NodeLookup::Unreachable { .. });
     let refused = || matches!(silence(situation.lookup), Some(Cause::Authentication));
-    let outdated = situation.has_newer_key(situation.facts.key_file()?) && (starting || refused());
+    let outdated = situation.has_newer_key()? && (starting || refused());
     Ok(with.name != situation.identity.node || (silent && (unknown || outdated)))
 }

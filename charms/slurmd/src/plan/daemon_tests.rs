@@ -39,7 +39,7 @@ fn a_key_that_was_written_by_a_dispatch_that_died_is_loaded_once() {
     let mut world = World::joined().with_secret(KeySecret::Offered(keys("B")));
     world.dispatch_until(1);
     let later = world.daemon.started.unwrap() + 7;
-    world.key.modified = Some(Duration::from_secs(later));
+    world.key_written = Some(Duration::from_secs(later));
     let world = check(world, &["reload slurmd", "note why slurmd is reloaded"]);
     check(world, &NOTHING);
 }
@@ -145,7 +145,7 @@ fn a_daemon_that_does_not_come_up_is_started_once_per_dispatch() {
 fn a_daemon_that_waits_for_its_controller_is_left_alone() {
     let mut world = World::joined().with_node(unreachable());
     world.daemon.running = Running::Starting;
-    world.key.modified = Some(Duration::from_secs(1));
+    world.key_written = Some(Duration::from_secs(1));
     let world = check(world, &NOTHING);
     assert!(world.timer);
 }
@@ -166,7 +166,7 @@ fn refused() -> World {
 fn a_daemon_with_an_old_key_that_is_refused_is_restarted_and_nobody_else_is() {
     let mut world = refused();
     assert_eq!(world.first_step(), "restart slurmd");
-    world.key.modified = Some(Duration::from_secs(1));
+    world.key_written = Some(Duration::from_secs(1));
     check(world.clone(), &NOTHING);
     let mut world = refused();
     world.daemon.kill_mode = "control-group".to_owned();
@@ -178,7 +178,7 @@ fn a_daemon_that_waits_with_an_old_key_is_started_with_the_new_one() {
     let mut world = World::joined().with_node(unreachable()).called_by(Trigger::DaemonFailure);
     world.daemon.running = Running::Starting;
     assert_eq!(world.first_step(), "restart slurmd");
-    world.key.modified = Some(Duration::from_secs(1));
+    world.key_written = Some(Duration::from_secs(1));
     check(world, &NOTHING);
 }
 
@@ -186,7 +186,7 @@ fn a_daemon_that_waits_with_an_old_key_is_started_with_the_new_one() {
 fn a_daemon_that_looks_for_controllers_that_are_gone_is_started_anew() {
     let mut world = World::joined().with_controllers(&["c9"]).with_node(unreachable());
     world.daemon.running = Running::Starting;
-    world.key.modified = Some(Duration::from_secs(1));
+    world.key_written = Some(Duration::from_secs(1));
     assert_eq!(world.dispatch().steps[..2], ["write /etc/default/slurmd", "restart slurmd"]);
     assert!(world.is_up());
 }

@@ -3,8 +3,8 @@
 use crate::facts::{JobHere, Occupancy};
 use crate::names;
 use crate::node::lifecycle::Lifecycle;
-use crate::options::Given;
 use crate::world::{World, data, set_aside, unreachable};
+use charm::tools::Config;
 use slurm_ops::scontrol::NodeLookup;
 use slurm_unit::Trigger;
 use slurm_unit::service::Running;
@@ -22,6 +22,12 @@ const WHOLE_STORY: [&str; 7] = [
 /// The steps of a dispatch without its waits, of which there may be many.
 fn deeds(steps: &[String]) -> Vec<&str> {
     steps.iter().map(String::as_str).filter(|step| !step.starts_with("wait for")).collect()
+}
+
+/// The operator's rule for nodes that leave.
+fn rule(seconds: u64, policy: &str) -> Config {
+    let options = [(names::OPTION_DRAIN_TIMEOUT, seconds.into()), (names::OPTION_DRAIN_POLICY, policy.into())];
+    options.into_iter().map(|(option, value): (&str, serde_json::Value)| (option.to_owned(), value)).collect()
 }
 
 fn dispatched(world: &mut World) -> Vec<String> {
@@ -134,7 +140,7 @@ fn pending_jobs_and_reservations_hold_the_delete() {
 
 #[test]
 fn jobs_are_cancelled_only_after_the_time_that_the_operator_set() {
-    let given = Given { drain_timeout: 60, drain_policy: "cancel", ..Given::default() };
+    let given = rule(60, "cancel");
     let mut world = World::joined().unrelated().with_jobs(&[7, 8]).with_options(&given);
     assert_eq!(dispatched(&mut world), WHOLE_STORY[..2]);
     world.now += 59;
@@ -145,7 +151,7 @@ fn jobs_are_cancelled_only_after_the_time_that_the_operator_set() {
 
 #[test]
 fn with_the_policy_to_wait_nothing_is_cancelled_after_the_time() {
-    let given = Given { drain_timeout: 60, drain_policy: "wait", ..Given::default() };
+    let given = rule(60, "wait");
     let mut world = World::joined().unrelated().with_jobs(&[7]).with_options(&given);
     world.dispatch();
     world.now += 600;
@@ -155,7 +161,7 @@ fn with_the_policy_to_wait_nothing_is_cancelled_after_the_time() {
 
 #[test]
 fn a_rule_that_cannot_be_used_cancels_nothing() {
-    let given = Given { drain_timeout: 1, drain_policy: "kill", ..Given::default() };
+    let given = rule(1, "kill");
     let mut world = World::joined().unrelated().with_jobs(&[7]).with_options(&given);
     world.dispatch();
     world.now += 600;
@@ -164,7 +170,7 @@ fn a_rule_that_cannot_be_used_cancels_nothing() {
 
 #[test]
 fn pending_jobs_that_ask_for_the_node_are_cancelled_with_the_others() {
-    let given = Given { drain_timeout: 1, drain_policy: "cancel", ..Given::default() };
+    let given = rule(1, "cancel");
     let mut world = World::joined().unrelated().with_options(&given);
     world.occupancy = Occupancy::Awaited(vec!["17".to_owned()]);
     world.dispatch();
@@ -174,7 +180,7 @@ fn pending_jobs_that_ask_for_the_node_are_cancelled_with_the_others() {
 
 #[test]
 fn a_job_that_is_ending_is_not_cancelled_again() {
-    let given = Given { drain_timeout: 1, drain_policy: "cancel", ..Given::default() };
+    let given = rule(1, "cancel");
     let mut world = World::joined().unrelated().with_options(&given);
     let job = JobHere { id: 7, handle: Some("7".to_owned()), ends: None, ending: true };
     world.occupancy = Occupancy::Jobs(vec![job]);

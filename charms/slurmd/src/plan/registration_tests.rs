@@ -4,7 +4,7 @@ use super::*;
 use crate::facts::Occupancy;
 use crate::node::lifecycle::Lifecycle;
 use crate::node::state::is_closed;
-use crate::options::Given;
+use crate::options::given;
 use crate::world::{World, detected, set_aside};
 use slurm_conf::Node;
 use slurm_unit::Trigger;
@@ -296,7 +296,7 @@ fn cards_and_memory_that_are_gone_are_missed_until_the_operator_accepts_it() {
 
 #[test]
 fn a_new_node_may_come_up_down_and_stays_so_until_somebody_opens_it() {
-    let down = Given { default_node_state: "down", default_node_reason: "look first", ..Given::default() };
+    let down = given([("default-node-state", "down"), ("default-node-reason", "look first")]);
     let mut world = World::fresh().offered().with_options(&down);
     done(&mut world);
     assert_eq!((world.record().state[0].as_str(), world.record().reason.as_str()), ("DOWN", "look first"));
@@ -308,13 +308,13 @@ fn a_new_node_may_come_up_down_and_stays_so_until_somebody_opens_it() {
     assert_eq!(done(&mut forgotten)[0], "restart slurmd");
     assert!(!is_closed(forgotten.record()));
     // An option that changes later is for new nodes only.
-    let mut world = world.with_options(&Given { default_node_state: "down", ..Given::default() });
+    let mut world = world.with_options(&given([("default-node-state", "down")]));
     assert_eq!((done(&mut world), world.timer), (Vec::new(), false));
 }
 
 #[test]
 fn a_new_node_waits_for_an_option_that_it_cannot_do_without() {
-    let bad = Given { default_node_state: "donw", ..Given::default() };
+    let bad = given([("default-node-state", "donw")]);
     let mut world = World::fresh().offered().with_options(&bad);
     done(&mut world);
     assert_eq!(world.daemon.running, Running::Stopped);

@@ -2,7 +2,7 @@
 
 use super::daemon::stirred;
 use super::{Planning, Tried};
-use crate::facts::{Daemon, Facts, Identity, KeyFile};
+use crate::facts::{Daemon, Facts, Identity};
 use crate::node::description;
 use crate::node::hardware::Hardware;
 use crate::node::lifecycle::{BootNote, NodeNote};
@@ -141,19 +141,21 @@ impl<'a> Situation<'a> {
     }
 
     /// Says whether the key on the disk may be newer than the running daemon. A reload of slurmd is not seen here.
-    pub fn has_newer_key(&self, key: &KeyFile) -> bool {
-        key.modified.zip(self.daemon.started).is_some_and(|(written, started)| written.as_secs() >= started)
+    pub fn has_newer_key(&self) -> Planning<bool> {
+        let times = self.facts.key_written()?.zip(self.daemon.started);
+        Ok(times.is_some_and(|(written, started)| written.as_secs() >= started))
     }
 
     /// Returns when the key was written, in nanoseconds, if slurmd has not loaded it: it was written after the start,
     /// or in this dispatch, and slurmd was not reloaded for it.
-    pub fn new_key(&self, key: &KeyFile, boot: &BootNote, attempts: &Tried) -> Option<u64> {
-        let (written, started) = key.modified.zip(self.daemon.started)?;
+    pub fn new_key(&self, boot: &BootNote, attempts: &Tried) -> Planning<Option<u64>> {
+        let times = self.facts.key_written()?.zip(self.daemon.started);
+        let Some((written, started)) = times else { return Ok(None) };
         let stamp = u64::try_from(written.as_nanos()).unwrap_or(u64::MAX);
         let now = attempts.made_since(|step| matches!(step, Step::WriteKey { .. }), stirred);
         // systemd tells whole seconds, so a key that was written in the second of the start counts as loaded.
         let later = written.as_secs() > started && boot.key != Some(stamp);
-        (now || later).then_some(stamp)
+        Ok((now || later).then_some(stamp))
     }
 }
 

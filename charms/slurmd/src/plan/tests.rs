@@ -3,7 +3,7 @@
 use super::*;
 use crate::facts::RemoteData;
 use crate::node::lifecycle::Lifecycle;
-use crate::options::Given;
+use crate::options::given;
 use crate::world::{World, detected, idle};
 use slurm_conf::Node;
 use slurm_ops::packages::Obstacle;
@@ -78,6 +78,7 @@ fn a_settled_dispatch_asks_nothing_that_costs_more_than_its_budget() {
         Question::Daemon,
         Question::StartFile,
         Question::KeyFile,
+        Question::KeyWritten,
         Question::Note,
         Question::Boot,
         Question::Node,
@@ -93,7 +94,7 @@ fn the_leader_publishes_partition_and_node_set_before_it_knows_a_controller() {
     world.dispatch();
     let data = ComputeData::decode(&world.published).unwrap().unwrap();
     assert_eq!(data.partition, world.options.partition.clone().unwrap());
-    assert_eq!(data.nodeset.feature().as_str(), "compute");
+    assert_eq!(data.nodeset, slurm_conf::NodeSet::new("compute", "compute").unwrap());
     assert!(world.timer);
 }
 
@@ -280,7 +281,7 @@ fn a_description_that_slurmd_cannot_read_is_put_right() {
 
 #[test]
 fn packages_are_not_installed_from_a_source_that_cannot_be_used() {
-    let bad = Given { slurm_source: "ppa:", ..Given::default() };
+    let bad = given([("slurm-source", "ppa:")]);
     check(World::fresh().with_options(&bad), &NOTHING);
     check(World::fresh().offered().not_leading().with_options(&bad), &NOTHING);
     check(World::joined().with_options(&bad), &NOTHING);
@@ -289,7 +290,7 @@ fn packages_are_not_installed_from_a_source_that_cannot_be_used() {
 #[test]
 fn a_source_that_does_not_answer_is_tried_again_later() {
     for obstacle in [Obstacle::Failed("no Release file".to_owned()), Obstacle::Passing("locked".to_owned())] {
-        let mut world = World::fresh().with_options(&Given { slurm_source: "ppa:a/b", ..Given::default() });
+        let mut world = World::fresh().with_options(&given([("slurm-source", "ppa:a/b")]));
         world.apt = Some(obstacle);
         for world in [world.clone(), world.related().not_leading()] {
             let world = check(world, &["install slurmd"]);

@@ -32,7 +32,8 @@ impl World {
             Step::PublishPartition(_, bag) => self.published.extend(bag.clone()),
             Step::WriteKey { keys, .. } => {
                 let modified = Duration::from_secs(self.daemon.started.unwrap_or(FIRST_START));
-                self.key = KeyFile { keys: Some(keys.clone()), private: true, modified: Some(modified), shared: false };
+                self.key = KeyFile { keys: Some(keys.clone()), private: true, shared: false };
+                self.key_written = Some(modified);
             }
             Step::WriteOptions(options) => {
                 self.start_file = StartFile { options: Some(options.clone()), neighbour: None };
@@ -45,6 +46,7 @@ impl World {
             Step::MarkJoined(_) => {
                 self.mark();
                 self.record_mut().comment = "joined".to_owned();
+                return Outcome::Marked(1);
             }
             Step::SetFeatures(features) => self.record_mut().features = features.clone(),
             Step::SetWeight(weight) => self.record_mut().weight = *weight,
@@ -59,6 +61,7 @@ impl World {
             Step::RestoreNode { change, features, .. } => {
                 self.mark();
                 restore(self.record_mut(), change, features);
+                return Outcome::Marked(1);
             }
             Step::ReopenNode { resume, comment } => {
                 let record = self.record_mut();

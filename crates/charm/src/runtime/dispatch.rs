@@ -106,7 +106,7 @@ impl<C: Charm> Dispatch<'_, C> {
             }
             Err(ActionFailure::Failed(results, reason)) => {
                 tracing::info!("{subject}: failed: {reason}");
-                self.fail(&results, &reason)
+                set_results(self.tools, &results).and_then(|()| self.tools.writer().action_fail(&reason))
             }
             Err(ActionFailure::Broken(error)) => {
                 let reason = chain(error.as_ref());
@@ -122,11 +122,6 @@ impl<C: Charm> Dispatch<'_, C> {
                 ExitCode::FAILURE
             }
         }
-    }
-
-    fn fail(&self, results: &ActionResults, reason: &str) -> Result<(), ToolError> {
-        set_results(self.tools, results)?;
-        self.tools.writer().action_fail(reason)
     }
 }
 

@@ -69,8 +69,32 @@ pub trait Facts: Default + Sync {
 /// facts.learn(Fact::Motd("hello".to_owned()));
 /// assert_eq!(plan(&facts).unwrap(), ["hello"]);
 /// ```
+///
+/// With a head such as `look(view: &View, known) -> Error;` each line also says how its question is answered, and a
+/// function `look` is written as well:
+///
+/// ```
+/// charm::facts! {
+///     look(motd: &std::path::Path, known) -> std::io::Error;
+///     motd: Motd(String) = std::fs::read_to_string(motd)?,
+///     length: Length(usize) = known.motd().map_or(0, String::len),
+/// }
+///
+/// assert!(look("/nowhere".as_ref(), Question::Motd, &Facts::default()).is_err());
+/// ```
 #[macro_export]
 macro_rules! facts {
+    (
+        look($view:ident: &$world:ty, $known:ident) -> $error:ty;
+        $($(#[$doc:meta])* $field:ident : $question:ident ( $answer:ty ) = $look:expr ),* $(,)?
+    ) => {
+        $crate::facts! { $($(#[$doc])* $field: $question($answer)),* }
+
+        /// Answers one question.
+        pub fn look($view: &$world, question: Question, $known: &Facts) -> Result<Fact, $error> {
+            Ok(match question { $(Question::$question => Fact::$question($look),)* })
+        }
+    };
     ($($(#[$doc:meta])* $field:ident : $question:ident ( $answer:ty ) ),* $(,)?) => {
         /// What a plan can ask.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -74,3 +74,11 @@ impl ToolError {
         }
     }
 }
+
+/// Turns one of these refusals into `None`.
+pub(super) fn unless_refused<T>(answer: Result<T, ToolError>, with: &[Refusal]) -> Result<Option<T>, ToolError> {
+    match answer {
+        Err(error) if error.refusal().is_some_and(|refusal| with.contains(&refusal)) => Ok(None),
+        other => other.map(Some),
+    }
+}

@@ -24,11 +24,7 @@ const DYING: &str = "dying";
 impl GoalState {
     /// Returns the units of the own application that are to stay.
     pub fn planned_units(&self) -> Vec<UnitName> {
-        self.units
-            .iter()
-            .filter(|(_, member)| member.status != DYING)
-            .filter_map(|(name, _)| name.parse().ok())
-            .collect()
+        staying(&self.units)
     }
 
     /// Says whether a unit of the own application is being removed.
@@ -48,9 +44,12 @@ impl GoalState {
 
     /// Returns the remote units at an endpoint that are to stay.
     pub fn remote_units(&self, endpoint: &str) -> Vec<UnitName> {
-        let members = self.relations.get(endpoint).into_iter().flatten();
-        members.filter(|(_, member)| member.status != DYING).filter_map(|(name, _)| name.parse().ok()).collect()
+        self.relations.get(endpoint).map(staying).unwrap_or_default()
     }
+}
+
+fn staying(members: &BTreeMap<String, Member>) -> Vec<UnitName> {
+    members.iter().filter(|(_, member)| member.status != DYING).filter_map(|(name, _)| name.parse().ok()).collect()
 }
 
 impl Juju {

@@ -25,7 +25,7 @@ pub use goal_state::GoalState;
 pub use port::Port;
 pub use process::{Call, Output, ProcessRunner, ToolRunner};
 pub use relation::Remote;
-pub use secret::{Grantee, SecretAnswer, SecretContent, SecretInfo, Unreadable};
+pub use secret::{SecretAnswer, SecretContent, SecretInfo, Unreadable};
 
 use crate::name::UnitName;
 use serde::de::DeserializeOwned;

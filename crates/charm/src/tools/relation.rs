@@ -1,5 +1,6 @@
 //! `relation-ids`, `relation-list`, `relation-get`, `relation-set`: who is related, and the bags.
 
+use super::error::unless_refused;
 use super::session::Side;
 use super::{Databag, Juju, JujuWriter, Refusal, ToolError};
 use crate::context::Context;
@@ -39,7 +40,7 @@ impl Juju {
     pub fn remote(&self, ctx: &Context, relation: &RelationId) -> Result<Remote, ToolError> {
         if let Event::Relation(RelationEvent { relation: own, remote_app: Some(app), kind, .. }) = &ctx.event
             && own == relation
-            && matches!(kind, RelationEventKind::Joined { .. } | RelationEventKind::Changed { .. })
+            && matches!(kind, RelationEventKind::Joined | RelationEventKind::Changed)
         {
             return Ok(Remote { app: Some(app.clone()), stale: false });
         }
@@ -82,13 +83,8 @@ impl Juju {
 
     /// Reads the own application's bag. `None`: Juju does not let this unit read it, which differs between versions.
     pub fn relation_get_own_app(&self, relation: &RelationId) -> Result<Option<Databag>, ToolError> {
-        match self.relation_get_app(relation, &self.link.unit.app()) {
-            Ok(bag) => Ok(Some(bag)),
-            Err(error) => match error.refusal() {
-                Some(Refusal::NotAllowed | Refusal::NotLeader) => Ok(None),
-                _ => Err(error),
-            },
-        }
+        let bag = self.relation_get_app(relation, &self.link.unit.app());
+        unless_refused(bag, &[Refusal::NotAllowed, Refusal::NotLeader])
     }
 
     /// Reads the bag of a unit, its own included. Juju's own keys, such as `ingress-address`, are in it.
@@ -105,14 +101,8 @@ impl Juju {
         relation: &RelationId,
         unit: &UnitName,
     ) -> Result<Option<Databag>, ToolError> {
-        match self.relation_get_unit(relation, unit) {
-            Ok(bag) => Ok(Some(bag)),
-            Err(error) => match error.refusal() {
-                // 3.6 denies what 4.x does not find.
-                Some(Refusal::NotAllowed | Refusal::NotFound) => Ok(None),
-                _ => Err(error),
-            },
-        }
+        // 3.6 denies what 4.x does not find.
+        unless_refused(self.relation_get_unit(relation, unit), &[Refusal::NotAllowed, Refusal::NotFound])
     }
 
     /// Reads what the remote application published, also where the agent is deaf to the relation.

@@ -3,10 +3,11 @@
 //! Content goes to Juju through private files and never through an argument list, which any user of the machine can
 //! read. A secret that cannot be read is an answer, not a failure: grants come late and leave early.
 
+use super::error::unless_refused;
 use super::relation::parsed;
 use super::session::SecretWrite;
 use super::{Juju, JujuWriter, Refusal, ToolError};
-use crate::name::{RelationId, SecretId, UnitName};
+use crate::name::{RelationId, SecretId};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -105,16 +106,9 @@ impl Juju {
             #[serde(default)]
             access: Vec<Access>,
         }
-        let answer: BTreeMap<String, Info> = match self.link.ask("secret-info-get", &["--label", label]) {
-            Ok(answer) => answer,
-            Err(error) => {
-                return match error.refusal() {
-                    Some(Refusal::NotFound | Refusal::NotAllowed | Refusal::NotLeader) => Ok(None),
-                    _ => Err(error),
-                };
-            }
-        };
-        let Some((id, info)) = answer.into_iter().next() else { return Ok(None) };
+        let answer = self.link.ask::<BTreeMap<String, Info>>("secret-info-get", &["--label", label]);
+        let answer = unless_refused(answer, &[Refusal::NotFound, Refusal::NotAllowed, Refusal::NotLeader])?;
+        let Some((id, info)) = answer.unwrap_or_default().into_iter().next() else { return Ok(None) };
         let id = parsed("secret-info-get", &id)?;
         Ok(Some(SecretInfo { id, revision: info.revision, access: info.access }))
     }
@@ -145,44 +139,19 @@ impl JujuWriter {
 
     /// Lets the other end of a relation read a secret for as long as the relation lives, from the end of this dispatch
     /// on.
-    pub fn secret_grant(&self, secret: &SecretId, relation: &RelationId, grantee: Grantee) {
-        self.link.session().secrets.push(SecretWrite::Grant(secret.clone(), relation.clone(), grantee));
-    }
-
-    pub(super) fn say_secret_grant(
-        &self,
-        secret: &SecretId,
-        relation: &RelationId,
-        grantee: &Grantee,
-    ) -> Result<(), ToolError> {
-        let mut arguments = vec![secret.as_str(), "-r", relation.as_str()];
-        if let Grantee::Unit(unit) = grantee {
-            arguments.extend(["--unit", unit.as_str()]);
-        }
-        self.link.tell("secret-grant", &arguments)
-    }
-
-    /// Takes a grant back at the end.
-    pub fn secret_revoke(&self, secret: &SecretId, relation: &RelationId) {
-        self.link.session().secrets.push(SecretWrite::Revoke(secret.clone(), relation.clone()));
+    pub fn secret_grant(&self, secret: &SecretId, relation: &RelationId) {
+        self.collect_secret("secret-grant", &[secret.as_str(), "-r", relation.as_str()]);
     }
 
     /// Has one revision of a secret removed at the end. Juju may ask for it more than once; one that is gone is fine.
     pub fn secret_remove_revision(&self, secret: &SecretId, revision: u64) {
-        self.link.session().secrets.push(SecretWrite::Remove(secret.clone(), Some(revision)));
+        self.collect_secret("secret-remove", &[secret.as_str(), "--revision", &revision.to_string()]);
     }
 
-    /// Has a secret removed at the end, with all its revisions.
-    pub fn secret_remove(&self, secret: &SecretId) {
-        self.link.session().secrets.push(SecretWrite::Remove(secret.clone(), None));
+    fn collect_secret(&self, tool: &'static str, arguments: &[&str]) {
+        let arguments = arguments.iter().map(ToString::to_string).collect();
+        self.link.session().secrets.push(SecretWrite::Tell(tool, arguments));
     }
-}
-
-/// Who at the other end of a relation may read a secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Grantee {
-    Application,
-    Unit(UnitName),
 }
 
 /// One file of mode 0600 per value, gone when dropped.

@@ -5,7 +5,6 @@ use super::port::Port;
 use super::secret::SecretContent;
 use super::{Databag, JujuWriter, Refusal, ToolError};
 use crate::name::{RelationId, SecretId};
-use crate::tools::secret::Grantee;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -35,9 +34,8 @@ pub(super) enum Side {
 
 pub(super) enum SecretWrite {
     Set(SecretId, SecretContent),
-    Grant(SecretId, RelationId, Grantee),
-    Revoke(SecretId, RelationId),
-    Remove(SecretId, Option<u64>),
+    /// A tool with its arguments.
+    Tell(&'static str, Vec<String>),
 }
 
 impl Session {
@@ -79,13 +77,8 @@ impl JujuWriter {
         for write in writes {
             unless_denied(match &write {
                 SecretWrite::Set(secret, content) => self.say_secret_set(secret, content),
-                SecretWrite::Grant(secret, relation, grantee) => self.say_secret_grant(secret, relation, grantee),
-                SecretWrite::Revoke(secret, relation) => {
-                    self.link.tell("secret-revoke", &[secret.as_str(), "-r", relation.as_str()])
-                }
-                SecretWrite::Remove(secret, None) => self.link.tell("secret-remove", &[secret.as_str()]),
-                SecretWrite::Remove(secret, Some(revision)) => {
-                    self.link.tell("secret-remove", &[secret.as_str(), "--revision", &revision.to_string()])
+                SecretWrite::Tell(tool, arguments) => {
+                    self.link.tell(tool, &arguments.iter().map(String::as_str).collect::<Vec<_>>())
                 }
             })?;
         }

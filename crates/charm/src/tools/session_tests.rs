@@ -25,7 +25,7 @@ impl ToolRunner for Juju {
         }
         let stdout = match call.tool {
             "is-leader" => "true",
-            "config-get" => r#"{"size":4}"#,
+            "config-get" => r#"{"size":"4"}"#,
             "relation-get" => r#"{"same":"1","old":"2"}"#,
             "opened-ports" => r#"["icmp","6817/tcp","8000-8010/udp"]"#,
             _ => "",
@@ -56,7 +56,7 @@ fn calls(juju: &Juju, expected: &[&str]) {
 fn the_same_question_starts_one_process() {
     let (juju, tools) = stage(Juju::default());
     for _ in 0..3 {
-        assert_eq!(tools.clone().config_get().unwrap().integer("size"), Some(4));
+        assert_eq!(tools.clone().config_get().unwrap().string("size"), "4");
         assert!(tools.is_leader().unwrap());
     }
     calls(&juju, &["config-get --format=json", "is-leader --format=json"]);
@@ -114,24 +114,15 @@ fn secrets_are_changed_in_order_before_anything_tells_of_them() {
     let (juju, tools) = stage(Juju::default());
     let secret: SecretId = "d3k2v5nmp25c762q3bvg".parse().unwrap();
     tools.writer().relation_set_app(&relation(), &bag(&[("new", "3")]));
-    tools.writer().secret_grant(&secret, &relation(), Grantee::Application);
-    tools.writer().secret_grant(&secret, &relation(), Grantee::Unit("compute/1".parse().unwrap()));
-    tools.writer().secret_revoke(&secret, &relation());
+    tools.writer().secret_grant(&secret, &relation());
     tools.writer().secret_remove_revision(&secret, 2);
-    tools.writer().secret_remove(&secret);
     tools.writer().secret_set(&secret, &SecretContent::default().with("key", "material"));
     tools.writer().send().unwrap();
     let calls = juju.calls.lock().unwrap();
-    let expected = [
-        "secret-grant d3k2v5nmp25c762q3bvg -r slurmd:3",
-        "secret-grant d3k2v5nmp25c762q3bvg -r slurmd:3 --unit compute/1",
-        "secret-revoke d3k2v5nmp25c762q3bvg -r slurmd:3",
-        "secret-remove d3k2v5nmp25c762q3bvg --revision 2",
-        "secret-remove d3k2v5nmp25c762q3bvg",
-    ];
-    assert_eq!(calls[..5], expected);
-    assert!(calls[5].starts_with("secret-set d3k2v5nmp25c762q3bvg key#file=/"), "{}", calls[5]);
-    assert!(calls[6].starts_with("relation-get"), "{}", calls[6]);
+    let expected = ["secret-grant d3k2v5nmp25c762q3bvg -r slurmd:3", "secret-remove d3k2v5nmp25c762q3bvg --revision 2"];
+    assert_eq!(calls[..2], expected);
+    assert!(calls[2].starts_with("secret-set d3k2v5nmp25c762q3bvg key#file=/"), "{}", calls[2]);
+    assert!(calls[3].starts_with("relation-get"), "{}", calls[3]);
     assert!(!calls.join("\n").contains("material"));
 }
 
@@ -157,7 +148,7 @@ fn a_write_that_juju_denies_is_dropped_and_the_rest_is_sent() {
     for denial in denials {
         let (juju, tools) = stage(Juju { denies: vec![denial], ..Juju::default() });
         tools.writer().relation_set_app(&relation(), &bag(&[("new", "3")]));
-        tools.writer().secret_remove(&"d3k2".parse().unwrap());
+        tools.writer().secret_remove_revision(&"d3k2".parse().unwrap(), 1);
         tools.writer().open_port(Port::tcp(1));
         tools.writer().send().unwrap();
         assert_eq!(juju.calls.lock().unwrap().last().map(String::as_str), Some("open-port 1/tcp"), "{denial:?}");

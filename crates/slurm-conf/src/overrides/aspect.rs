@@ -1,65 +1,34 @@
 //! The settings of a partition that a reconfigure can undo, and the words that set them again.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// One thing that can be set about a partition.
 pub(super) struct Aspect {
     /// How `scontrol show` calls it: it prints one of these, or none. `scontrol update` takes it back in the same
     /// words.
-    shown: &'static [&'static str],
+    shown: Vec<&'static str>,
     /// Keys of slurm.conf that decide about it, beside those.
-    also: &'static [&'static str],
+    also: Vec<&'static str>,
 }
 
-const fn aspect(shown: &'static [&'static str]) -> Aspect {
-    Aspect { shown, also: &[] }
-}
-
-pub(super) const ASPECTS: [Aspect; 32] = [
-    aspect(&["AllocNodes"]),
-    aspect(&["AllowAccounts", "DenyAccounts"]),
-    aspect(&["AllowGroups"]),
-    aspect(&["AllowQos", "DenyQos"]),
-    aspect(&["Alternate"]),
-    aspect(&["CpuBind"]),
-    aspect(&["DefMemPerCPU", "DefMemPerNode"]),
-    aspect(&["DefaultTime"]),
-    aspect(&["DisableRootJobs"]),
-    // 26.05 has one word for the two after it.
-    Aspect { shown: &["Exclusive"], also: &["ExclusiveTopo", "ExclusiveUser"] },
-    aspect(&["ExclusiveTopo"]),
-    aspect(&["ExclusiveUser"]),
-    aspect(&["GraceTime"]),
-    aspect(&["Hidden"]),
-    aspect(&["JobDefaults"]),
-    aspect(&["LLN"]),
-    aspect(&["MaxCPUsPerNode"]),
-    aspect(&["MaxCPUsPerSocket"]),
-    aspect(&["MaxMemPerCPU", "MaxMemPerNode"]),
-    aspect(&["MaxNodes"]),
-    aspect(&["MaxTime"]),
-    aspect(&["MinNodes"]),
-    // Where it consists of node sets, their names; which nodes those are changes by itself.
-    aspect(&["NodeSets", "Nodes"]),
-    Aspect { shown: &["OverSubscribe"], also: &["Shared"] },
-    aspect(&["OverTimeLimit"]),
-    // A partition that says nothing has that of the cluster.
-    Aspect { shown: &["PreemptMode"], also: &["PreemptType"] },
-    Aspect { shown: &["PriorityJobFactor"], also: &["Priority"] },
-    Aspect { shown: &["PriorityTier"], also: &["Priority"] },
-    aspect(&["QoS"]),
-    aspect(&["ReqResv"]),
-    aspect(&["RootOnly"]),
-    aspect(&["TRESBillingWeights"]),
-];
+pub(super) static ASPECTS: LazyLock<Vec<Aspect>> = LazyLock::new(|| {
+    let lines = include_str!("aspects.txt").lines().filter(|line| !line.starts_with('#'));
+    lines.map(Aspect::read).collect()
+});
 
 /// Key and value, in Slurm's words.
 type Value<'s> = (&'static str, &'s str);
 
 impl Aspect {
+    fn read(line: &'static str) -> Self {
+        let (shown, also) = line.split_once('+').unwrap_or((line, ""));
+        Self { shown: shown.split_whitespace().collect(), also: also.split_whitespace().collect() }
+    }
+
     /// Returns the keys of slurm.conf that decide about it.
     pub(super) fn keys(&self) -> impl Iterator<Item = &'static str> {
-        self.shown.iter().chain(self.also).copied()
+        self.shown.iter().chain(&self.also).copied()
     }
 
     /// Returns the setting that makes of `is` again what it was.

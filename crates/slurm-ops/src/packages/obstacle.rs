@@ -2,7 +2,7 @@
 
 use crate::command::CommandError;
 use crate::files::FileError;
-use crate::source::{self, EnsureError};
+use crate::source;
 use crate::version::SlurmVersion;
 
 /// Something about the packages of the machine that did not work.
@@ -17,15 +17,6 @@ pub enum PackageError {
     /// What there is will not do.
     #[error("{}", .0.told())]
     Obstacle(Obstacle),
-}
-
-impl From<EnsureError> for PackageError {
-    fn from(error: EnsureError) -> Self {
-        match error {
-            EnsureError::Command(error) => Self::Command(error),
-            EnsureError::File(error) => Self::File(error),
-        }
-    }
 }
 
 /// Why there is no usable Slurm on a machine.

@@ -5,7 +5,6 @@
 //! and a node keeps naming jobs whose processes were killed.
 
 use super::{MaybeNumber, ScontrolError, ask, client, refusal, run_json, scontrol};
-use crate::command::Command;
 use crate::machine::{Host, HostWriter};
 use serde::Deserialize;
 use slurm_conf::{HostList, NodeName};
@@ -136,11 +135,7 @@ fn queue(host: &Host, filter: &[&str]) -> Result<Vec<JobRecord>, ScontrolError> 
     struct Answer {
         jobs: Vec<JobRecord>,
     }
-    ask::<Answer>(|json| squeue(host).args(filter.iter().copied()).arg(json)).map(|answer| answer.jobs)
-}
-
-fn squeue(host: &Host) -> Command {
-    client(host, "squeue")
+    ask::<Answer>(|json| client(host, "squeue").args(filter.iter().copied()).arg(json)).map(|answer| answer.jobs)
 }
 
 /// Asks this machine for the jobs of the node that runs here, without asking slurmctld.

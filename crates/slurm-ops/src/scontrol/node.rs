@@ -158,25 +158,26 @@ fn show(host: &Host, name: Option<&NodeName>) -> Result<Vec<NodeRecord>, Scontro
     super::ask::<Nodes>(|json| scontrol(host).args(["show", "node"]).args(name).arg(json)).map(|answer| answer.nodes)
 }
 
-/// Keeps new jobs from a node; running ones go on. Slurm insists on a reason.
-pub fn drain_node(writer: &HostWriter, name: &NodeName, reason: &str) -> Result<(), ScontrolError> {
-    drain(writer, name, reason)
+/// One node, or several: names that Slurm may be given as they are.
+pub trait Nodes: fmt::Display {}
+
+impl Nodes for NodeName {}
+impl Nodes for HostList {}
+
+/// Keeps new jobs from nodes; running ones go on. Slurm insists on a reason. Where one node is not there, the others
+/// are drained all the same.
+pub fn drain_nodes(writer: &HostWriter, nodes: &impl Nodes, reason: &str) -> Result<(), ScontrolError> {
+    update(writer, nodes, &["state=drain", &reason_argument(reason)])
 }
 
-/// Keeps new jobs from several nodes. Where one is not there, the others are drained all the same.
-pub fn drain_nodes(writer: &HostWriter, nodes: &HostList, reason: &str) -> Result<(), ScontrolError> {
-    drain(writer, nodes, reason)
-}
-
-/// Opens a node. One that is open already is left alone, and tells so with `false`.
-pub fn resume_node(writer: &HostWriter, name: &NodeName) -> Result<bool, ScontrolError> {
-    resume(writer, name)
-}
-
-/// Opens several nodes, and tells with `false` that one of them at least was open already. Where one is not there, the
-/// others are opened all the same.
-pub fn resume_nodes(writer: &HostWriter, nodes: &HostList) -> Result<bool, ScontrolError> {
-    resume(writer, nodes)
+/// Opens nodes, and tells with `false` that one of them at least was open already. Where one is not there, the others
+/// are opened all the same.
+pub fn resume_nodes(writer: &HostWriter, nodes: &impl Nodes) -> Result<bool, ScontrolError> {
+    match update(writer, nodes, &["state=resume"]) {
+        Ok(()) => Ok(true),
+        Err(error) if error.refusal() == Some(Refusal::NodeState) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Sets several nodes to a state by its word, for whoever passes an administrator's choice on. Words that put nodes
@@ -295,19 +296,7 @@ fn reason_argument(reason: &str) -> String {
     }
 }
 
-fn drain(writer: &HostWriter, nodes: &dyn fmt::Display, reason: &str) -> Result<(), ScontrolError> {
-    update(writer, nodes, &["state=drain", &reason_argument(reason)])
-}
-
-fn resume(writer: &HostWriter, nodes: &dyn fmt::Display) -> Result<bool, ScontrolError> {
-    match update(writer, nodes, &["state=resume"]) {
-        Ok(()) => Ok(true),
-        Err(error) if error.refusal() == Some(Refusal::NodeState) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-fn update(writer: &HostWriter, nodes: &dyn fmt::Display, changes: &[&str]) -> Result<(), ScontrolError> {
+fn update(writer: &HostWriter, nodes: &impl Nodes, changes: &[&str]) -> Result<(), ScontrolError> {
     change(&scontrol(writer.host()).arg("update").arg(format!("nodename={nodes}")).args(changes.iter().copied()))
 }
 

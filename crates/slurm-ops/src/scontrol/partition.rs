@@ -1,6 +1,6 @@
 //! Partitions in Slurm's eyes: look them up, open and close them, delete them, have them saved.
 
-use super::{MaybeNumber, Refusal, ScontrolError, ask, change, scontrol};
+use super::{Refusal, ScontrolError, ask, change, scontrol};
 use crate::machine::{Host, HostWriter};
 use crate::store;
 use serde::Deserialize;
@@ -18,10 +18,6 @@ pub struct PartitionRecord {
     pub state: String,
     /// The nodes that are in it now, as a host list.
     pub nodes: String,
-    /// The node sets that it is made of.
-    pub node_sets: String,
-    /// How long a job may run, in minutes. `None`: without limit.
-    pub max_minutes: Option<u64>,
     /// The fewest nodes of a job; 0 and 1 mean the same.
     pub min_nodes: u64,
 }
@@ -49,9 +45,6 @@ struct Entry {
     name: String,
     nodes: Nodes,
     #[serde(default)]
-    node_sets: String,
-    maximums: Maximums,
-    #[serde(default)]
     minimums: Minimums,
     partition: State,
 }
@@ -59,11 +52,6 @@ struct Entry {
 #[derive(Deserialize)]
 struct Nodes {
     configured: String,
-}
-
-#[derive(Deserialize)]
-struct Maximums {
-    time: MaybeNumber,
 }
 
 #[derive(Default, Deserialize)]
@@ -82,8 +70,6 @@ impl From<Entry> for PartitionRecord {
             name: entry.name,
             state: entry.partition.state.into_iter().next().unwrap_or_default(),
             nodes: entry.nodes.configured,
-            node_sets: entry.node_sets,
-            max_minutes: entry.maximums.time.finite(),
             min_nodes: entry.minimums.nodes,
         }
     }

@@ -1,21 +1,18 @@
 //! Reservations: a node that one of them names must not be deleted under it.
 
-use super::{MaybeNumber, ScontrolError, ask, scontrol};
+use super::{ScontrolError, ask, scontrol};
 use crate::machine::Host;
 use serde::Deserialize;
 use slurm_conf::{HostList, NodeName};
 
 /// What slurmctld knows about a reservation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ReservationRecord {
     /// Its name.
     pub name: String,
     /// Its nodes, as a host list.
+    #[serde(rename = "node_list")]
     pub nodes: String,
-    /// When it begins, in seconds since 1970.
-    pub start: Option<u64>,
-    /// When it ends, in seconds since 1970.
-    pub end: Option<u64>,
 }
 
 impl ReservationRecord {
@@ -29,23 +26,9 @@ impl ReservationRecord {
 pub fn reservations(host: &Host) -> Result<Vec<ReservationRecord>, ScontrolError> {
     #[derive(Deserialize)]
     struct Answer {
-        reservations: Vec<Entry>,
+        reservations: Vec<ReservationRecord>,
     }
-    #[derive(Deserialize)]
-    struct Entry {
-        name: String,
-        node_list: String,
-        start_time: MaybeNumber,
-        end_time: MaybeNumber,
-    }
-    let answer: Answer = ask(|json| scontrol(host).args(["show", "reservation", json]))?;
-    let record = |entry: Entry| ReservationRecord {
-        name: entry.name,
-        nodes: entry.node_list,
-        start: entry.start_time.finite(),
-        end: entry.end_time.finite(),
-    };
-    Ok(answer.reservations.into_iter().map(record).collect())
+    ask::<Answer>(|json| scontrol(host).args(["show", "reservation", json])).map(|answer| answer.reservations)
 }
 
 /// Lists the reservations that name a node.

@@ -66,24 +66,11 @@ impl SlurmdOptions {
 /// Returns the environment file with `options` in it. Every other line stays as it is.
 pub fn render_defaults(present: &str, options: &SlurmdOptions) -> String {
     let line = options.render();
-    let mut text = String::new();
-    let mut written = false;
-    for other in present.lines() {
-        if !is_variable(other) {
-            text.push_str(other);
-        } else if !written {
-            text.push_str(&line);
-            written = true;
-        } else {
-            continue;
-        }
-        text.push('\n');
-    }
-    if !written {
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text
+    let place = present.lines().position(is_variable);
+    let kept = present.lines().enumerate().filter(|(at, other)| Some(*at) == place || !is_variable(other));
+    let kept = kept.map(|(at, other)| if Some(at) == place { &*line } else { other });
+    let new = place.is_none().then_some(&*line);
+    kept.chain(new).map(|line| format!("{line}\n")).collect()
 }
 
 /// Returns the environment file without options. Every other line stays as it is.

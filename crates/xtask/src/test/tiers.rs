@@ -160,7 +160,10 @@ pub(super) enum Machines {
 impl Machines {
     /// Begins what takes long, if a tier that runs later will need it.
     pub(super) fn prepare(wanted: &[Tier], slurm: Option<&str>) -> Self {
-        if !wanted.iter().any(|tier| matches!(tier, Tier::JujuLocal | Tier::Cluster | Tier::Leaving | Tier::Conformance)) {
+        if !wanted
+            .iter()
+            .any(|tier| matches!(tier, Tier::JujuLocal | Tier::Cluster | Tier::Leaving | Tier::Conformance))
+        {
             return Machines::Unused;
         }
         if !program::is_root() {

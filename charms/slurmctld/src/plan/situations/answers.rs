@@ -14,7 +14,7 @@ impl World {
                 last: self.last,
             }),
             Question::Leader => Fact::Leader(self.leader),
-            Question::Options => Fact::Options(Options::of(&self.options)),
+            Question::Options => Fact::Options(Options::of(self.options.clone())),
             Question::Leaving => Fact::Leaving(self.leaving),
             Question::Siblings => Fact::Siblings(self.siblings.clone()),
             Question::Peer => Fact::Peer(self.peer.clone()),
