@@ -16,6 +16,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use systemd::Unit;
 use tempfile::TempDir;
 
@@ -31,6 +32,23 @@ struct Programs {
     state: Mutex<State>,
     knife: Mutex<Knife>,
     slurm: Mutex<FakeSlurm>,
+    unit: UnitName,
+    meanwhile: Mutex<Meanwhile>,
+}
+
+/// What happens while a hook of this machine pauses.
+#[derive(Clone, Default)]
+struct Meanwhile {
+    waited: Duration,
+    /// What a test wants to happen, and what its model does.
+    test: Option<Arc<dyn Fn(usize) + Send + Sync>>,
+    model: Option<Arc<dyn Fn(usize) + Send + Sync>>,
+}
+
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Meanwhile({:?})", self.waited)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +77,8 @@ impl FakeMachine {
                 state: Mutex::default(),
                 knife: Mutex::default(),
                 slurm: Mutex::new(FakeSlurm::played()),
+                unit: unit.clone(),
+                meanwhile: Mutex::default(),
             }),
         };
         let (user, group) = (nix::unistd::Uid::effective(), nix::unistd::Gid::effective());
@@ -161,6 +181,22 @@ impl FakeMachine {
             call.split_whitespace().next().map(str::to_owned)
         };
         texts.iter().filter_map(event).collect()
+    }
+
+    /// Has this happen whenever a hook of this machine pauses. It is told how often that hook has paused before, and
+    /// may do whatever a test may: no lock is held. [`Model::while_waiting`](crate::Model::while_waiting) is for all
+    /// machines at once.
+    pub fn while_waiting(&self, act: impl Fn(usize) + Send + Sync + 'static) {
+        self.programs.meanwhile().test = Some(Arc::new(act));
+    }
+
+    pub(crate) fn tell_model(&self, act: impl Fn(usize) + Send + Sync + 'static) {
+        self.programs.meanwhile().model = Some(Arc::new(act));
+    }
+
+    /// Returns how long all hooks of this machine have paused, in made-up time.
+    pub fn waited(&self) -> Duration {
+        self.programs.meanwhile().waited
     }
 
     /// Has the archive offer Slurm in another version than it does at first, such as `23.11.4-1.2ubuntu5`.
@@ -285,6 +321,10 @@ impl Programs {
         self.knife.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn meanwhile(&self) -> MutexGuard<'_, Meanwhile> {
+        self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn slurm(&self) -> FakeSlurm {
         self.slurm.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -386,6 +426,18 @@ impl CommandRunner for Programs {
     fn before_write(&self, path: &Path) {
         let shown = path.strip_prefix(self.root.path()).unwrap_or(path);
         self.knife().before(format!("write /{}", shown.display()));
+    }
+
+    fn pause(&self, length: Duration) {
+        let count = self.knife().pause(&self.unit, format!("pause {} s", length.as_secs()));
+        let meanwhile = {
+            let mut meanwhile = self.meanwhile();
+            meanwhile.waited += length;
+            meanwhile.clone()
+        };
+        for act in [meanwhile.test, meanwhile.model].into_iter().flatten() {
+            act(count);
+        }
     }
 }
 

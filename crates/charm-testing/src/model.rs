@@ -9,7 +9,7 @@ mod state;
 pub use schedule::Ran;
 
 use crate::hook::Hook;
-use crate::knife::{Killed, Knife};
+use crate::knife::{Killed, Knife, PATIENCE, WaitsOn};
 use crate::metadata::Metadata;
 use charm::{AppName, Context, Databag, EndpointName, RelationId, Status, Tools, UnitName};
 use serde_json::Value;
@@ -39,6 +39,7 @@ pub struct Model {
     state: Arc<Mutex<State>>,
     knife: Knife,
     agenda: Arc<Mutex<schedule::Agenda>>,
+    waiting: Arc<Mutex<Option<Arc<schedule::Meanwhile>>>>,
 }
 
 /// What one dispatch did.
@@ -352,6 +353,7 @@ impl Model {
         run: impl FnOnce(Context, Tools) -> ExitCode,
     ) -> Result<Dispatched, Impossible> {
         self.check(unit, hook)?;
+        self.knife.begin(unit);
         let environment = self.environment(unit, hook);
         let ctx = Context::read(timers, &|variable| environment.get(variable).cloned())
             .map_err(|error| Impossible::new(charm::log::chain(&error)))?;
@@ -362,6 +364,10 @@ impl Model {
             Ok(code) if code == ExitCode::SUCCESS => Outcome::Succeeded,
             Ok(_) => Outcome::Failed,
             Err(payload) if payload.is::<Killed>() => Outcome::Killed,
+            Err(payload) if payload.is::<WaitsOn>() => {
+                let status = self.status(unit).map(|status| format!("{}: {}", status.word(), status.message()));
+                panic!("{unit} {hook} still waits after {PATIENCE} pauses: {}", status.unwrap_or_default());
+            }
             Err(payload) => resume_unwind(payload),
         };
         Ok(session.end(outcome, timer))

@@ -5,6 +5,7 @@
 //! to be told.
 
 mod agent;
+mod waiting;
 
 use super::{Dispatched, Impossible, Model};
 use crate::hook::Hook;
@@ -15,6 +16,7 @@ use charm::{Context, RelationId, Tools, UnitName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::{Arc, MutexGuard, PoisonError};
+pub(super) use waiting::Meanwhile;
 
 /// A charm: what a unit runs.
 type Charm = dyn Fn(&Hook, Context, Tools) -> ExitCode + Send + Sync;
@@ -76,13 +78,20 @@ impl Model {
             ghosts: BTreeSet::new(),
         };
         self.agenda().agents.insert(unit.clone(), agent);
+        self.hear_pauses(unit, machine);
         Ok(())
+    }
+
+    /// Returns the machine of a unit.
+    pub fn machine(&self, unit: &UnitName) -> Option<FakeMachine> {
+        self.agenda().agents.get(unit).map(|agent| agent.machine.clone())
     }
 
     /// Runs a hook on a unit that has a machine, now: `update-status`, an action.
     pub fn run(&self, unit: &UnitName, hook: &Hook) -> Result<Dispatched, Impossible> {
         let found = self.agenda().agents.get(unit).map(|agent| (agent.timers, Arc::clone(&agent.charm)));
         let (timers, charm) = found.ok_or_else(|| Impossible::new(format!("{unit} is on no machine")))?;
+        let _in_hook = self.enter(unit)?;
         self.dispatch(unit, timers, hook, |ctx, tools| charm(hook, ctx, tools))
     }
 
@@ -162,13 +171,13 @@ impl Model {
         ran
     }
 
-    /// Returns the timers that are set: unit and event.
+    /// Returns the timers that are set: unit and event. One of a unit that is in a hook has to wait.
     pub fn timers(&self) -> Vec<(UnitName, String)> {
         let agenda = self.agenda();
         let of = |(unit, agent): (&UnitName, &Agent)| -> Vec<(UnitName, String)> {
             agent.machine.timers(unit).into_iter().map(|event| (unit.clone(), event)).collect()
         };
-        agenda.agents.iter().flat_map(of).collect()
+        agenda.agents.iter().filter(|(unit, _)| !agenda.in_hook.contains(*unit)).flat_map(of).collect()
     }
 
     /// Runs the next hook of every unit that has one, one after the other. None: nobody has anything left to be told.
@@ -189,6 +198,10 @@ impl Model {
     #[track_caller]
     fn tick_after(&self, ran: &mut Vec<Ran>) {
         for (unit, event) in self.timers() {
+            // What came before may have taken it away.
+            if !self.agenda().agents.contains_key(&unit) {
+                continue;
+            }
             let hook = Hook::named(&event);
             let done = self.run(&unit, &hook).unwrap_or_else(|error| panic!("{unit} {event}: {error}"));
             ran.push(Ran { unit, hook, done });
@@ -201,6 +214,9 @@ impl Model {
     fn run_next(&self, unit: &UnitName) -> Option<Vec<Ran>> {
         let (step, hook, seen) = {
             let (mut agenda, mut state) = (self.agenda(), self.state());
+            if agenda.in_hook.contains(unit) {
+                return None;
+            }
             let step = agenda.due(&state, unit)?;
             let agent = agenda.agents.get_mut(unit)?;
             let dying = state.unit(unit).is_ok_and(|own| own.dying);

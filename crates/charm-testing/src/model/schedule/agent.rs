@@ -15,6 +15,8 @@ pub(in crate::model) struct Agenda {
     pub(super) agents: BTreeMap<UnitName, Agent>,
     /// Relations that are being removed.
     pub(super) ending: BTreeSet<u64>,
+    /// Units that are in a hook. What else they have to be told waits.
+    pub(super) in_hook: BTreeSet<UnitName>,
 }
 
 /// The agent of a unit: what its charm has been told.
