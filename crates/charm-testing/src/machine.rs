@@ -5,7 +5,7 @@
 mod packages;
 mod systemd;
 
-use crate::knife::Knife;
+use crate::knife::{Killed, Knife};
 use crate::slurm::{FakeJob, FakeSlurm};
 use charm::UnitName;
 use packages::Archive;
@@ -14,6 +14,7 @@ use slurm_ops::command::{CommandRunner, Ended};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -40,6 +41,10 @@ struct Programs {
 #[derive(Clone, Default)]
 struct Meanwhile {
     waited: Duration,
+    /// The machine is not there any more for whoever pauses once more.
+    given_back: bool,
+    /// It lost its power while a hook paused.
+    cut: bool,
     /// What a test wants to happen, and what its model does.
     test: Option<Arc<dyn Fn(usize) + Send + Sync>>,
     model: Option<Arc<dyn Fn(usize) + Send + Sync>>,
@@ -85,6 +90,7 @@ impl FakeMachine {
         // Whoever runs the test owns all there is, so every owner has its numbers.
         fake.write("/etc/passwd", &format!("root:x:{user}:{group}::/:/bin/sh\nslurm:x:{user}:{group}::/:/bin/false\n"));
         fake.write("/run/systemd/container", "systemd-nspawn\n");
+        fake.write("/proc/1/cmdline", "/sbin/init\0");
         fake.write("/proc/self/mountinfo", "1 0 0:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n");
         let charm = format!("/var/lib/juju/agents/unit-{}/charm", unit.dashed());
         for directory in ["/etc/slurm", "/etc/default", "/var/lib/dpkg/updates", &charm] {
@@ -162,7 +168,15 @@ impl FakeMachine {
     /// Takes the power away and gives it back: every daemon is gone without a word, what was in memory as well. What is
     /// enabled starts.
     pub fn reboot(&self) {
+        self.programs.meanwhile().cut = true;
         self.programs.reboot(&mut self.programs.state());
+    }
+
+    /// Gives the machine back: nobody runs there any more, and jobs that did are lost. A hook that pauses goes on until
+    /// it pauses again.
+    pub(crate) fn give_back(&self) {
+        self.programs.meanwhile().given_back = true;
+        self.programs.slurm().lock().give_back(self.programs.root.path());
     }
 
     /// Has the slurmctld of this machine take control as a backup does when the primary is gone. Tells whether it
@@ -266,12 +280,17 @@ impl FakeMachine {
         self.programs.slurm().lock().submit(job)
     }
 
-    /// Ends a job.
+    /// Ends a job. Its record stays.
     pub fn end_job(&self, id: u64) {
         self.programs.slurm().lock().end_job(id);
     }
 
-    /// Returns the numbers of all jobs.
+    /// Returns the Slurm of this machine's cluster, or of the machine alone.
+    pub fn slurm(&self) -> FakeSlurm {
+        self.programs.slurm()
+    }
+
+    /// Returns the numbers of all jobs that have not ended.
     pub fn jobs(&self) -> Vec<u64> {
         self.programs.slurm().jobs()
     }
@@ -429,14 +448,22 @@ impl CommandRunner for Programs {
     }
 
     fn pause(&self, length: Duration) {
+        if self.meanwhile().given_back {
+            resume_unwind(Box::new(Killed));
+        }
         let count = self.knife().pause(&self.unit, format!("pause {} s", length.as_secs()));
         let meanwhile = {
             let mut meanwhile = self.meanwhile();
             meanwhile.waited += length;
+            meanwhile.cut = false;
             meanwhile.clone()
         };
+        self.slurm().lock().pass(length);
         for act in [meanwhile.test, meanwhile.model].into_iter().flatten() {
             act(count);
+        }
+        if self.meanwhile().cut {
+            resume_unwind(Box::new(Killed));
         }
     }
 }

@@ -5,6 +5,7 @@
 //! to be told.
 
 mod agent;
+mod removal;
 mod waiting;
 
 use super::{Dispatched, Impossible, Model};
@@ -67,6 +68,7 @@ impl Model {
             charm: Arc::new(charm),
             installed: false,
             started: false,
+            has_started: false,
             stopped: false,
             elected: false,
             options: None,
@@ -95,16 +97,6 @@ impl Model {
         self.dispatch(unit, timers, hook, |ctx, tools| charm(hook, ctx, tools))
     }
 
-    /// Begins the removal of a unit: its agent runs the hooks of its end, and then it is gone.
-    pub fn remove_unit(&self, unit: &UnitName) -> Result<(), Impossible> {
-        self.begin_removal(unit)
-    }
-
-    /// Begins the removal of a relation. It is gone when the last unit has run its `relation-broken`.
-    pub fn remove_relation(&self, relation: &RelationId) {
-        self.agenda().ending.insert(relation.number());
-    }
-
     /// Has the next unit that departs from a relation of this one do so without a word. It stays in `relation-list` as
     /// a ghost.
     pub fn lose_departed(&self, unit: &UnitName) {
@@ -126,6 +118,7 @@ impl Model {
     /// Restarts the agent of a unit, which then hears what is overdue.
     pub fn restart_agent(&self, unit: &UnitName) -> Result<(), Impossible> {
         if let Some(agent) = self.agenda().agents.get_mut(unit) {
+            agent.restarts();
             agent.deaf_to.clear();
             agent.ghosts.clear();
         }
@@ -136,11 +129,13 @@ impl Model {
         Ok(())
     }
 
-    /// Takes the power of a unit's machine away and gives it back. The agent runs `start` once more.
+    /// Takes the power of a unit's machine away and gives it back. The agent runs `start` once more. A hook that pauses
+    /// on the machine is killed.
     pub fn reboot(&self, unit: &UnitName) {
         if let Some(agent) = self.agenda().agents.get_mut(unit) {
             agent.machine.reboot();
             agent.started = false;
+            agent.restarts();
         }
     }
 
@@ -197,6 +192,7 @@ impl Model {
 
     #[track_caller]
     fn tick_after(&self, ran: &mut Vec<Ran>) {
+        self.sweep();
         for (unit, event) in self.timers() {
             // What came before may have taken it away.
             if !self.agenda().agents.contains_key(&unit) {
@@ -235,7 +231,9 @@ impl Model {
                 // It enters the scope before the hook has ended.
                 agent.relations.entry(number).or_default();
             }
-            (step.clone(), hook(&state, unit, &step, dying), Seen::of(&state, unit, &step))
+            let forgetful = step.relation().and_then(|number| agent.relations.get(&number));
+            let forgetful = forgetful.is_some_and(|scope| scope.restarted);
+            (step.clone(), hook(&state, unit, &step, forgetful), Seen::of(&state, unit, &step))
         };
         let done = self.run(unit, &hook).unwrap_or_else(|error| panic!("{unit} {hook}: {error}"));
         if done.succeeded {
@@ -251,15 +249,22 @@ impl Model {
         let (mut agenda, mut state) = (self.agenda(), self.state());
         let Some(agent) = agenda.agents.get_mut(unit) else { return };
         agent.failed = None;
+        if step.relation().is_some_and(|number| !state.relations.contains_key(&number)) {
+            // It went under the hook.
+            return;
+        }
         match step {
             Step::Install => agent.installed = true,
             Step::Created(number) => agent.relations.entry(*number).or_default().created = true,
             Step::Elected => agent.elected = true,
             Step::Secret(id) => drop(agent.secrets.insert(id.clone(), seen.revision)),
             Step::Config => agent.options = Some(seen.options),
-            Step::Start => agent.started = true,
+            Step::Start => (agent.started, agent.has_started) = (true, true),
             Step::Departed(number, gone) => {
                 agent.relations.entry(*number).or_default().members.remove(gone);
+                if let Ok(own) = state.unit(unit) {
+                    own.departed.insert((*number, gone.clone()));
+                }
             }
             Step::Broken(number) => {
                 agent.relations.entry(*number).or_default().left = true;
@@ -275,21 +280,9 @@ impl Model {
                 agent.relations.entry(*number).or_default().members.insert(other.clone(), Some(seen.bag));
             }
             Step::Stop => agent.stopped = true,
-            Step::Remove => {
-                agenda.agents.remove(unit);
-                if let Some(app) = state.apps.get_mut(&unit.app()) {
-                    app.units.remove(unit);
-                    if app.leader.as_ref() == Some(unit) {
-                        app.leader = app.units.keys().next().cloned();
-                    }
-                }
-            }
+            Step::Remove => removal::vanish(&mut agenda, &mut state, unit),
         }
-        let over: Vec<u64> = agenda.ending.iter().copied().filter(|number| !agenda.is_entered(*number)).collect();
-        for number in over {
-            agenda.ending.remove(&number);
-            state.end(number);
-        }
+        removal::finish(&mut agenda, &mut state);
     }
 }
 

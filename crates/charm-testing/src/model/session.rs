@@ -338,8 +338,10 @@ impl Inner {
             return Ok("[]".to_owned());
         }
         let ghosts = self.ghosts(number).into_iter().map(ToString::to_string);
-        let names = units.map(|(name, _)| name.to_string()).filter(|name| *name != self.unit.as_str()).chain(ghosts);
-        Ok(json!(names.filter(|name| Some(name) != gone).collect::<Vec<_>>()).to_string())
+        let heard = |name: &UnitName| own.is_some_and(|own| own.departed.contains(&(number, name.clone())));
+        let there = units.map(|(name, _)| name).filter(|name| **name != self.unit && !heard(name));
+        let names: BTreeSet<String> = there.map(ToString::to_string).chain(ghosts).collect();
+        Ok(json!(names.iter().filter(|name| Some(*name) != gone).collect::<Vec<_>>()).to_string())
     }
 
     fn relation_get(&self, arguments: &Arguments) -> Answer {
@@ -360,12 +362,16 @@ impl Inner {
             }
         } else if owner.split_once('/').is_none() {
             return misused(format!("expected unit name, got application name \"{owner}\""));
-        } else if !relation.ends.iter().any(|(end, _)| self.draft.apps[end].units.keys().any(|u| u.as_str() == owner))
-            && !self.ghosts(number).iter().any(|ghost| ghost.as_str() == owner)
+        } else if !self.is_unit_of(relation, owner) && !self.ghosts(number).iter().any(|ghost| ghost.as_str() == owner)
         {
             return refused("relation unit not found");
         }
         Ok(json!(relation.bags.get(owner)).to_string())
+    }
+
+    fn is_unit_of(&self, relation: &Relation, name: &str) -> bool {
+        let apps = relation.ends.iter().filter_map(|(app, _)| self.draft.apps.get(app));
+        apps.flat_map(|app| app.units.keys()).any(|unit| unit.as_str() == name)
     }
 
     fn relation_set(&mut self, arguments: &Arguments) -> Answer {

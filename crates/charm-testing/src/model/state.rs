@@ -15,6 +15,8 @@ pub(super) struct State {
     pub(super) secrets_denied: bool,
     /// How many hook tools are answered before one fails.
     pub(super) until_failure: Option<usize>,
+    /// The model is one of Juju 3.6.
+    pub(super) juju_3: bool,
     next_relation: u64,
     next_secret: u64,
 }
@@ -26,6 +28,7 @@ pub(super) struct App {
     pub(super) units: BTreeMap<UnitName, Unit>,
     pub(super) leader: Option<UnitName>,
     pub(super) next_unit: u64,
+    pub(super) dying: bool,
 }
 
 #[derive(Clone, Default)]
@@ -41,6 +44,8 @@ pub(super) struct Unit {
     pub(super) left: BTreeSet<u64>,
     /// Units that are gone from a relation without its agent having heard.
     pub(super) ghosts: BTreeSet<(u64, UnitName)>,
+    /// Units whose departure from a relation its agent has heard of.
+    pub(super) departed: BTreeSet<(u64, UnitName)>,
     /// Secrets that it has read, each with the latest revision it knows of and its label for it.
     pub(super) read: BTreeMap<String, (usize, String)>,
 }

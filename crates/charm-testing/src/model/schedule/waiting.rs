@@ -40,8 +40,10 @@ impl Model {
                 return;
             };
             let act = waiting.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let model = Model { state, knife: knife.clone(), agenda, waiting };
+            model.sweep();
             if let Some(act) = act {
-                act(&Model { state, knife: knife.clone(), agenda, waiting }, &unit, count);
+                act(&model, &unit, count);
             }
         });
     }
