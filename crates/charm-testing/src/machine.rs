@@ -3,12 +3,14 @@
 //! Which program does what is in the files below; here is only who gets called.
 
 mod packages;
+mod pause;
 mod systemd;
 
 use crate::knife::Knife;
 use crate::slurm::{FakeJob, FakeSlurm};
 use charm::UnitName;
 use packages::Archive;
+use pause::Meanwhile;
 use slurm_ops::Machine;
 use slurm_ops::command::{CommandRunner, Ended};
 use std::collections::BTreeMap;
@@ -16,6 +18,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use systemd::Unit;
 use tempfile::TempDir;
 
@@ -31,6 +34,8 @@ struct Programs {
     state: Mutex<State>,
     knife: Mutex<Knife>,
     slurm: Mutex<FakeSlurm>,
+    unit: UnitName,
+    meanwhile: Mutex<Meanwhile>,
 }
 
 #[derive(Debug, Default)]
@@ -59,12 +64,15 @@ impl FakeMachine {
                 state: Mutex::default(),
                 knife: Mutex::default(),
                 slurm: Mutex::new(FakeSlurm::played()),
+                unit: unit.clone(),
+                meanwhile: Mutex::default(),
             }),
         };
         let (user, group) = (nix::unistd::Uid::effective(), nix::unistd::Gid::effective());
         // Whoever runs the test owns all there is, so every owner has its numbers.
         fake.write("/etc/passwd", &format!("root:x:{user}:{group}::/:/bin/sh\nslurm:x:{user}:{group}::/:/bin/false\n"));
         fake.write("/run/systemd/container", "systemd-nspawn\n");
+        fake.write("/proc/1/cmdline", "/sbin/init\0");
         fake.write("/proc/self/mountinfo", "1 0 0:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n");
         let charm = format!("/var/lib/juju/agents/unit-{}/charm", unit.dashed());
         for directory in ["/etc/slurm", "/etc/default", "/var/lib/dpkg/updates", &charm] {
@@ -142,6 +150,7 @@ impl FakeMachine {
     /// Takes the power away and gives it back: every daemon is gone without a word, what was in memory as well. What is
     /// enabled starts.
     pub fn reboot(&self) {
+        self.programs.meanwhile().cut = true;
         self.programs.reboot(&mut self.programs.state());
     }
 
@@ -230,12 +239,17 @@ impl FakeMachine {
         self.programs.slurm().lock().submit(job)
     }
 
-    /// Ends a job.
+    /// Ends a job. Its record stays.
     pub fn end_job(&self, id: u64) {
         self.programs.slurm().lock().end_job(id);
     }
 
-    /// Returns the numbers of all jobs.
+    /// Returns the Slurm of this machine's cluster, or of the machine alone.
+    pub fn slurm(&self) -> FakeSlurm {
+        self.programs.slurm()
+    }
+
+    /// Returns the numbers of all jobs that have not ended.
     pub fn jobs(&self) -> Vec<u64> {
         self.programs.slurm().jobs()
     }
@@ -386,6 +400,10 @@ impl CommandRunner for Programs {
     fn before_write(&self, path: &Path) {
         let shown = path.strip_prefix(self.root.path()).unwrap_or(path);
         self.knife().before(format!("write /{}", shown.display()));
+    }
+
+    fn pause(&self, length: Duration) {
+        self.let_pass(length);
     }
 }
 

@@ -6,21 +6,21 @@ use charm::{AppName, Databag, RelationId, Tools, UnitName};
 use serde_json::json;
 use std::process::ExitCode;
 
-const DATABASE: &str = "
+pub(crate) const DATABASE: &str = "
 provides: {db: {interface: sql}}
 peers: {mates: {interface: mates}}
 config: {options: {size: {type: int, default: 4}}}
 ";
-const WEB: &str = "requires: {db: {interface: sql}}";
+pub(crate) const WEB: &str = "requires: {db: {interface: sql}}";
 
-struct World {
-    model: Model,
-    database: AppName,
-    web: AppName,
+pub(crate) struct World {
+    pub(crate) model: Model,
+    pub(crate) database: AppName,
+    pub(crate) web: AppName,
 }
 
 /// Puts a unit of an application on a machine, with a charm that does nothing but `act`.
-fn add(model: &Model, app: &AppName, act: impl Fn(&Hook, &Tools) + Send + Sync + 'static) -> UnitName {
+pub(crate) fn add(model: &Model, app: &AppName, act: impl Fn(&Hook, &Tools) + Send + Sync + 'static) -> UnitName {
     let unit = model.add_unit(app).unwrap();
     let machine = FakeMachine::of(&unit).under(model.knife());
     let charm = move |hook: &Hook, _, tools: Tools| {
@@ -32,7 +32,7 @@ fn add(model: &Model, app: &AppName, act: impl Fn(&Hook, &Tools) + Send + Sync +
     unit
 }
 
-fn world() -> World {
+pub(crate) fn world() -> World {
     let model = Model::new();
     let (database, web) = (model.deploy("database", DATABASE).unwrap(), model.deploy("web", WEB).unwrap());
     World { model, database, web }
@@ -40,7 +40,7 @@ fn world() -> World {
 
 impl World {
     /// One unit of each, at rest, integrated.
-    fn integrated() -> (Self, RelationId) {
+    pub(crate) fn integrated() -> (Self, RelationId) {
         let world = world();
         for app in [&world.database, &world.web] {
             add(&world.model, app, |_, _| {});
@@ -52,15 +52,15 @@ impl World {
     }
 }
 
-fn unit(name: &str) -> UnitName {
+pub(crate) fn unit(name: &str) -> UnitName {
     name.parse().unwrap()
 }
 
-fn of(ran: &[Ran], unit: &str) -> Vec<String> {
+pub(crate) fn of(ran: &[Ran], unit: &str) -> Vec<String> {
     ran.iter().filter(|one| one.unit.as_str() == unit).map(|one| one.hook.to_string()).collect()
 }
 
-fn bag(value: &str) -> Databag {
+pub(crate) fn bag(value: &str) -> Databag {
     [("a".to_owned(), value.to_owned())].into()
 }
 
