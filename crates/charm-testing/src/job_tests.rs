@@ -78,7 +78,7 @@ fn a_record_says_whose_it_is_and_how_long_it_may_take() {
     assert_eq!((number(1, "end_time"), &shown[1]["time_limit"]["infinite"]), (0, &true.into()));
     let record = &scontrol::jobs(&lab.controller.machine().host()).unwrap()[0];
     assert_eq!(record.handle(), "7_2");
-    scontrol::cancel_jobs(&lab.controller.machine().writer(), [record]).unwrap();
+    scontrol::cancel_jobs(&lab.controller.machine().writer(), [record.handle()]).unwrap();
     assert_eq!(lab.slurm.jobs(), [2]);
 }
 
@@ -167,7 +167,6 @@ fn a_reservation_goes_with_its_last_node_and_keeps_the_name_of_any_other() {
     let host = lab.node.machine().host();
     let naming = |node: &str| scontrol::reservations_naming(&host, &node.parse().unwrap()).unwrap();
     assert_eq!(naming("n-0").iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["alone", "both"]);
-    assert!(naming("n-1")[0].start < naming("n-1")[0].end);
     lab.crash();
     lab.controller.scontrol(&["delete", "nodename=n-0"]);
     assert_eq!(lab.slurm.reservations(), ["both"]);
