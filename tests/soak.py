@@ -28,6 +28,8 @@ LONGEST = 30
 # How long a killed slurmd may be away, in seconds.
 AWAY = 15
 MOST_NODES = 3
+# More jobs than this do not wait at once: those of half an hour would not end within the time that the last ones get.
+MOST_WAITING = 40
 # Without this Slurm would forget jobs five minutes after their end, and nobody could count them.
 REMEMBER = "MinJobAge=86400"
 
@@ -40,8 +42,12 @@ class Soak:
         self.told = []
         self.in_doubt = set()
         self.gaps = []
+        self.waiting = 0
 
     def submit(self):
+        if self.waiting >= MOST_WAITING:
+            return
+        self.waiting += 1
         seconds = self.random.choice((1, 2, 5, 15, LONGEST))
         try:
             self.jobs.append(self.cluster.submit(f"sleep {seconds}", "--time=30"))
@@ -150,7 +156,9 @@ class Soak:
             for node, reason in (line.split(maxsplit=1) for line in shown.splitlines()):
                 assert reason in ("Node unexpectedly rebooted", "Duplicate jobid", "none"), (node, reason)
                 self.cluster.scontrol("update", f"nodename={node}", "state=resume")
-            held = {job for job, reason in self.queue("pending", "JobID:20,Reason:60") if "held" in reason.lower()}
+            pending = self.queue("pending", "JobID:20,Reason:60")
+            self.waiting = len(pending)
+            held = {job for job, reason in pending if "held" in reason.lower()}
             # Whole minutes: `5:07`.
             stale = {
                 job
