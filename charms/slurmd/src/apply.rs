@@ -76,7 +76,6 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             systemd::disable(writer, names::SERVICE)?;
             systemd::stop(writer, names::SERVICE)?;
             tell_of(&slurmd::remnants::end(writer, names::SERVICE)?);
-            systemd::reset_failed(writer, names::SERVICE)?;
         }
         Step::RemoveTraces { key } => {
             if *key {

@@ -249,8 +249,8 @@ fn departing(hold: &Hold, leader: bool) -> Status {
         Hold::LocalJobs(Some(count)) => format!("leaving: {} here, and no controller is left", jobs(*count)),
         Hold::LocalJobs(None) => "leaving: the processes of jobs cannot be listed".to_owned(),
         Hold::PendingJobs(names) => {
-            let plural = noun(names);
-            format!("leaving: pending job{plural} {} ask for this node: change them or run destroy-jobs", some(names))
+            let (job, asks) = if names.len() == 1 { ("job", "asks") } else { ("jobs", "ask") };
+            format!("leaving: pending {job} {} {asks} for this node: change or run destroy-jobs", some(names))
         }
         Hold::Reservations(names) => {
             format!("leaving: reservation{} {} over this node: change or delete it", noun(names), some(names))

@@ -126,7 +126,7 @@ fn a_drain_of_an_administrator_is_left_as_it_is() {
 #[test]
 fn pending_jobs_and_reservations_hold_the_delete() {
     for (occupancy, words) in [
-        (Occupancy::Awaited(vec!["17".to_owned()]), "leaving: pending job 17 ask for this node"),
+        (Occupancy::Awaited(vec!["17".to_owned()]), "leaving: pending job 17 asks for this node"),
         (Occupancy::Reserved(vec!["maint".to_owned()]), "leaving: reservation maint over this node"),
         (Occupancy::Unknown, "leaving: slurmctld does not answer"),
     ] {
