@@ -104,6 +104,8 @@ fn a_settled_hook_starts_no_more_than_its_reads_need() {
         // The application's bag and ours in the one, both of ours in the other.
         ("relation-get", 4),
         ("config-get", 1),
+        // Who of the compute units exists.
+        ("goal-state", 1),
         // Two secrets, and whether their content is still there; of the one that others read also who may.
         ("secret-info-get", 1),
         ("secret-get", 2),

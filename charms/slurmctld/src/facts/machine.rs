@@ -4,11 +4,10 @@ use super::{Asked, Facts, Host, Load, RejectedHost, StateDirectory, Store, Store
 use crate::names;
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_ops::mounts::{self, Mount};
-use slurm_ops::scontrol::{self, ScontrolError};
+use slurm_ops::scontrol::{self, JobRecord, NodeRecord, ReservationRecord, ScontrolError};
 use slurm_ops::systemd::{self, UnitState};
 use slurm_ops::{address, files, hostname, journal, packages, sentinel, store};
 use slurm_unit::{Error, View};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A slurmd that is refused tries again every ten seconds.
@@ -91,10 +90,16 @@ pub(super) fn load(view: &View) -> Asked<Load> {
     asked(count())
 }
 
-pub(super) fn busy_partitions(view: &View) -> Asked<BTreeSet<String>> {
-    // A job that waits may name several.
-    let partitions = |job: &scontrol::JobRecord| job.partition.split(',').map(str::to_owned).collect::<Vec<_>>();
-    asked(scontrol::jobs(&view.host).map(|jobs| jobs.iter().flat_map(partitions).collect()))
+pub(super) fn job_records(view: &View) -> Asked<Vec<JobRecord>> {
+    asked(scontrol::job_records(&view.host))
+}
+
+pub(super) fn nodes(view: &View) -> Asked<Vec<NodeRecord>> {
+    asked(scontrol::nodes(&view.host))
+}
+
+pub(super) fn reservations(view: &View) -> Asked<Vec<ReservationRecord>> {
+    asked(scontrol::reservations(&view.host))
 }
 
 fn asked<T>(answer: Result<T, ScontrolError>) -> Asked<T> {

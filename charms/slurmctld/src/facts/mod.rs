@@ -6,16 +6,18 @@ mod juju;
 pub mod machine;
 
 use crate::Slurmctld;
+use crate::applications::Applications;
 use crate::config::files::Configuration;
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Overrides;
 use crate::keys::Keys;
 use crate::options::Options;
-use charm::tools::{SecretAnswer, SecretInfo};
+use charm::tools::{GoalState, SecretAnswer, SecretInfo};
 use charm::{AppName, Databag, RelationId, UnitName};
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_conf::{ClusterName, HostName, NodeSet, Partition};
 pub use slurm_ops::journal::Stranger as RejectedHost;
+use slurm_ops::scontrol::{JobRecord, NodeRecord, ReservationRecord};
 use slurm_ops::systemd::UnitState;
 use slurm_unit::install::Installation;
 use slurm_unit::note::Noted;
@@ -65,6 +67,10 @@ charm::facts! {
     rejections: Rejections(Noted<Rejections>),
     /// What was set at runtime before a reconfigure whose end nobody has seen.
     overrides: Overrides(Noted<Overrides>),
+    /// The applications that this cluster has served.
+    applications: Applications(Noted<Applications>),
+    /// Who exists, as Juju's controller has it. None: it could not be asked.
+    goal_state: GoalState(Option<GoalState>),
     /// What systemd says about slurmctld.
     unit: Unit(UnitState),
     /// What slurmctld complained about last.
@@ -76,8 +82,10 @@ charm::facts! {
     node_settings: NodeSettings(Asked<NodeSettings>),
     /// How many nodes and jobs slurmctld has.
     load: Load(Asked<Load>),
-    /// The partitions that jobs wait or run in.
-    busy_partitions: BusyPartitions(Asked<BTreeSet<String>>),
+    /// Every job that slurmctld has a record of, those that have ended included.
+    job_records: JobRecords(Asked<Vec<JobRecord>>),
+    nodes: Nodes(Asked<Vec<NodeRecord>>),
+    reservations: Reservations(Asked<Vec<ReservationRecord>>),
     /// A machine whose messages slurmctld refuses.
     rejected_host: RejectedHost(Option<RejectedHost>),
 }
@@ -92,6 +100,8 @@ pub struct Call {
     pub trigger: Trigger,
     /// Juju itself says that this unit goes: no question is needed.
     pub last: bool,
+    /// The compute application whose relation this hook ends.
+    pub broken: Option<AppName>,
 }
 
 /// The relation between the units of this application.
@@ -243,13 +253,17 @@ pub fn look(view: &View, question: Question, known: &Facts) -> Result<Fact, Erro
         Question::Configuration => Fact::Configuration(Configuration::look(&view.host)?),
         Question::Rejections => Fact::Rejections(slurm_unit::note::read(&view.host)?),
         Question::Overrides => Fact::Overrides(slurm_unit::note::read(&view.host)?),
+        Question::Applications => Fact::Applications(slurm_unit::note::read(&view.host)?),
+        Question::GoalState => Fact::GoalState(juju::goal_state(view)),
         Question::Unit => Fact::Unit(machine::unit(view)?),
         Question::Complaint => Fact::Complaint(machine::complaint(view)),
         Question::ShutOut => Fact::ShutOut(slurm_ops::scontrol::is_shut_out(&view.host)),
         Question::PartitionSettings => Fact::PartitionSettings(machine::partition_settings(view)),
         Question::NodeSettings => Fact::NodeSettings(machine::node_settings(view)),
         Question::Load => Fact::Load(machine::load(view)),
-        Question::BusyPartitions => Fact::BusyPartitions(machine::busy_partitions(view)),
+        Question::JobRecords => Fact::JobRecords(machine::job_records(view)),
+        Question::Nodes => Fact::Nodes(machine::nodes(view)),
+        Question::Reservations => Fact::Reservations(machine::reservations(view)),
         Question::RejectedHost => Fact::RejectedHost(machine::rejected_host(view)),
     })
 }
