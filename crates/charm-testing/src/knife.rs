@@ -24,6 +24,8 @@
 //! # Ok::<(), charm_testing::Impossible>(())
 //! ```
 
+use charm::UnitName;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Counts effects, and ends a dispatch before one of them if it was told to.
@@ -37,10 +39,18 @@ struct State {
     effects: Vec<String>,
     /// The effect that is not to happen, counted from the first one since it was said.
     at: Option<usize>,
+    /// How often each unit has paused in the hook that it is in.
+    pauses: BTreeMap<UnitName, usize>,
 }
 
 /// What a killed dispatch unwinds with.
 pub(crate) struct Killed;
+
+/// What a dispatch unwinds with that waits and waits.
+pub(crate) struct WaitsOn;
+
+/// How often one hook may pause.
+pub(crate) const PATIENCE: usize = 200;
 
 impl Knife {
     fn state(&self) -> MutexGuard<'_, State> {
@@ -49,7 +59,8 @@ impl Knife {
 
     /// Lets `count` more effects happen and ends the dispatch before the one after them.
     pub fn kill_before(&self, count: usize) {
-        *self.state() = State { effects: Vec::new(), at: Some(count) };
+        let mut state = self.state();
+        (state.effects, state.at) = (Vec::new(), Some(count));
     }
 
     /// Returns every effect since the last order, the one that did not happen included.
@@ -60,6 +71,26 @@ impl Knife {
     /// Tells whether a kill that was ordered has not come, and takes the order back.
     pub fn spare(&self) -> bool {
         self.state().at.take().is_some()
+    }
+
+    /// Announces a dispatch of a unit, which has not paused yet.
+    pub(crate) fn begin(&self, unit: &UnitName) {
+        self.state().pauses.remove(unit);
+    }
+
+    /// Announces a pause of a unit, and returns how many of this dispatch came before it. Does not return if it is one
+    /// too many.
+    pub(crate) fn pause(&self, unit: &UnitName, effect: String) -> usize {
+        self.before(effect);
+        let mut state = self.state();
+        let count = state.pauses.entry(unit.clone()).or_default();
+        let before = *count;
+        *count += 1;
+        drop(state);
+        if before == PATIENCE {
+            std::panic::resume_unwind(Box::new(WaitsOn));
+        }
+        before
     }
 
     /// Announces an effect. Does not return if this is the one before which all ends.

@@ -5,7 +5,7 @@
 mod packages;
 mod systemd;
 
-use crate::knife::Knife;
+use crate::knife::{Killed, Knife};
 use crate::slurm::{FakeJob, FakeSlurm};
 use charm::UnitName;
 use packages::Archive;
@@ -14,8 +14,10 @@ use slurm_ops::command::{CommandRunner, Ended};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use systemd::Unit;
 use tempfile::TempDir;
 
@@ -31,6 +33,27 @@ struct Programs {
     state: Mutex<State>,
     knife: Mutex<Knife>,
     slurm: Mutex<FakeSlurm>,
+    unit: UnitName,
+    meanwhile: Mutex<Meanwhile>,
+}
+
+/// What happens while a hook of this machine pauses.
+#[derive(Clone, Default)]
+struct Meanwhile {
+    waited: Duration,
+    /// The machine is not there any more for whoever pauses once more.
+    given_back: bool,
+    /// It lost its power while a hook paused.
+    cut: bool,
+    /// What a test wants to happen, and what its model does.
+    test: Option<Arc<dyn Fn(usize) + Send + Sync>>,
+    model: Option<Arc<dyn Fn(usize) + Send + Sync>>,
+}
+
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Meanwhile({:?})", self.waited)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -59,12 +82,15 @@ impl FakeMachine {
                 state: Mutex::default(),
                 knife: Mutex::default(),
                 slurm: Mutex::new(FakeSlurm::played()),
+                unit: unit.clone(),
+                meanwhile: Mutex::default(),
             }),
         };
         let (user, group) = (nix::unistd::Uid::effective(), nix::unistd::Gid::effective());
         // Whoever runs the test owns all there is, so every owner has its numbers.
         fake.write("/etc/passwd", &format!("root:x:{user}:{group}::/:/bin/sh\nslurm:x:{user}:{group}::/:/bin/false\n"));
         fake.write("/run/systemd/container", "systemd-nspawn\n");
+        fake.write("/proc/1/cmdline", "/sbin/init\0");
         fake.write("/proc/self/mountinfo", "1 0 0:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n");
         let charm = format!("/var/lib/juju/agents/unit-{}/charm", unit.dashed());
         for directory in ["/etc/slurm", "/etc/default", "/var/lib/dpkg/updates", &charm] {
@@ -142,7 +168,15 @@ impl FakeMachine {
     /// Takes the power away and gives it back: every daemon is gone without a word, what was in memory as well. What is
     /// enabled starts.
     pub fn reboot(&self) {
+        self.programs.meanwhile().cut = true;
         self.programs.reboot(&mut self.programs.state());
+    }
+
+    /// Gives the machine back: nobody runs there any more, and jobs that did are lost. A hook that pauses goes on until
+    /// it pauses again.
+    pub(crate) fn give_back(&self) {
+        self.programs.meanwhile().given_back = true;
+        self.programs.slurm().lock().give_back(self.programs.root.path());
     }
 
     /// Has the slurmctld of this machine take control as a backup does when the primary is gone. Tells whether it
@@ -161,6 +195,22 @@ impl FakeMachine {
             call.split_whitespace().next().map(str::to_owned)
         };
         texts.iter().filter_map(event).collect()
+    }
+
+    /// Has this happen whenever a hook of this machine pauses. It is told how often that hook has paused before, and
+    /// may do whatever a test may: no lock is held. [`Model::while_waiting`](crate::Model::while_waiting) is for all
+    /// machines at once.
+    pub fn while_waiting(&self, act: impl Fn(usize) + Send + Sync + 'static) {
+        self.programs.meanwhile().test = Some(Arc::new(act));
+    }
+
+    pub(crate) fn tell_model(&self, act: impl Fn(usize) + Send + Sync + 'static) {
+        self.programs.meanwhile().model = Some(Arc::new(act));
+    }
+
+    /// Returns how long all hooks of this machine have paused, in made-up time.
+    pub fn waited(&self) -> Duration {
+        self.programs.meanwhile().waited
     }
 
     /// Has the archive offer Slurm in another version than it does at first, such as `23.11.4-1.2ubuntu5`.
@@ -230,12 +280,17 @@ impl FakeMachine {
         self.programs.slurm().lock().submit(job)
     }
 
-    /// Ends a job.
+    /// Ends a job. Its record stays.
     pub fn end_job(&self, id: u64) {
         self.programs.slurm().lock().end_job(id);
     }
 
-    /// Returns the numbers of all jobs.
+    /// Returns the Slurm of this machine's cluster, or of the machine alone.
+    pub fn slurm(&self) -> FakeSlurm {
+        self.programs.slurm()
+    }
+
+    /// Returns the numbers of all jobs that have not ended.
     pub fn jobs(&self) -> Vec<u64> {
         self.programs.slurm().jobs()
     }
@@ -283,6 +338,10 @@ impl Programs {
 
     fn knife(&self) -> Knife {
         self.knife.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn meanwhile(&self) -> MutexGuard<'_, Meanwhile> {
+        self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn slurm(&self) -> FakeSlurm {
@@ -386,6 +445,26 @@ impl CommandRunner for Programs {
     fn before_write(&self, path: &Path) {
         let shown = path.strip_prefix(self.root.path()).unwrap_or(path);
         self.knife().before(format!("write /{}", shown.display()));
+    }
+
+    fn pause(&self, length: Duration) {
+        if self.meanwhile().given_back {
+            resume_unwind(Box::new(Killed));
+        }
+        let count = self.knife().pause(&self.unit, format!("pause {} s", length.as_secs()));
+        let meanwhile = {
+            let mut meanwhile = self.meanwhile();
+            meanwhile.waited += length;
+            meanwhile.cut = false;
+            meanwhile.clone()
+        };
+        self.slurm().lock().pass(length);
+        for act in [meanwhile.test, meanwhile.model].into_iter().flatten() {
+            act(count);
+        }
+        if self.meanwhile().cut {
+            resume_unwind(Box::new(Killed));
+        }
     }
 }
 

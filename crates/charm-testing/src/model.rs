@@ -9,7 +9,7 @@ mod state;
 pub use schedule::Ran;
 
 use crate::hook::Hook;
-use crate::knife::{Killed, Knife};
+use crate::knife::{Killed, Knife, PATIENCE, WaitsOn};
 use crate::metadata::Metadata;
 use charm::{AppName, Context, Databag, EndpointName, RelationId, Status, Tools, UnitName};
 use serde_json::Value;
@@ -39,6 +39,7 @@ pub struct Model {
     state: Arc<Mutex<State>>,
     knife: Knife,
     agenda: Arc<Mutex<schedule::Agenda>>,
+    waiting: Arc<Mutex<Option<Arc<schedule::Meanwhile>>>>,
 }
 
 /// What one dispatch did.
@@ -93,6 +94,14 @@ impl Model {
         Self::default()
     }
 
+    /// Has the model be one of Juju 3.6. Without this it is one of Juju 4, in which units hear less of each other's
+    /// removal, and later.
+    #[must_use]
+    pub fn of_juju_3(self) -> Self {
+        self.state().juju_3 = true;
+        self
+    }
+
     /// Returns what can end dispatches of this model before one of their effects.
     pub fn knife(&self) -> &Knife {
         &self.knife
@@ -122,7 +131,8 @@ impl Model {
     /// Adds a unit. The first one leads.
     pub fn add_unit(&self, app: &AppName) -> Result<UnitName, Impossible> {
         let mut state = self.state();
-        let found = state.apps.get_mut(app).ok_or_else(|| Impossible::new(format!("no application {app}")))?;
+        let found = state.apps.get_mut(app).filter(|app| !app.dying);
+        let found = found.ok_or_else(|| Impossible::new(format!("no application {app}")))?;
         let unit: UnitName = format!("{app}/{}", found.next_unit).parse().expect("invariant: a unit name");
         found.next_unit += 1;
         found.leader.get_or_insert_with(|| unit.clone());
@@ -168,7 +178,8 @@ impl Model {
         let mut ends = Vec::new();
         let mut interfaces = Vec::new();
         for (app, endpoint) in [one, other] {
-            let found = state.apps.get(app).ok_or_else(|| Impossible::new(format!("no application {app}")))?;
+            let found = state.apps.get(app).filter(|app| !app.dying);
+            let found = found.ok_or_else(|| Impossible::new(format!("no application {app}")))?;
             let interface = found.metadata.interface(endpoint);
             interfaces.push(
                 interface
@@ -352,6 +363,7 @@ impl Model {
         run: impl FnOnce(Context, Tools) -> ExitCode,
     ) -> Result<Dispatched, Impossible> {
         self.check(unit, hook)?;
+        self.knife.begin(unit);
         let environment = self.environment(unit, hook);
         let ctx = Context::read(timers, &|variable| environment.get(variable).cloned())
             .map_err(|error| Impossible::new(charm::log::chain(&error)))?;
@@ -362,6 +374,10 @@ impl Model {
             Ok(code) if code == ExitCode::SUCCESS => Outcome::Succeeded,
             Ok(_) => Outcome::Failed,
             Err(payload) if payload.is::<Killed>() => Outcome::Killed,
+            Err(payload) if payload.is::<WaitsOn>() => {
+                let status = self.status(unit).map(|status| format!("{}: {}", status.word(), status.message()));
+                panic!("{unit} {hook} still waits after {PATIENCE} pauses: {}", status.unwrap_or_default());
+            }
             Err(payload) => resume_unwind(payload),
         };
         Ok(session.end(outcome, timer))
@@ -392,7 +408,8 @@ impl Model {
         environment.insert("JUJU_UNIT_NAME", unit.to_string());
         environment.insert("JUJU_CHARM_DIR", format!("/var/lib/juju/agents/unit-{}/charm", unit.dashed()));
         environment.insert("JUJU_MODEL_UUID", MODEL_UUID.to_owned());
-        environment.insert("JUJU_VERSION", "4.0.13".to_owned());
+        let version = if self.state().juju_3 { "3.6.8" } else { "4.0.13" };
+        environment.insert("JUJU_VERSION", version.to_owned());
         environment
     }
 }

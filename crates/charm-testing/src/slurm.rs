@@ -12,7 +12,9 @@ mod controller;
 mod jobs;
 mod keys;
 mod node;
+mod reservations;
 mod slurmd;
+mod steps;
 
 pub use jobs::FakeJob;
 pub(crate) use slurmd::Phase;
@@ -20,10 +22,12 @@ pub(crate) use slurmd::Phase;
 pub(crate) use clients::reading;
 use controller::Controller;
 use node::Node;
+use reservations::Reservation;
 use slurmd::Slurmd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The Slurm of a cluster. Machines join it with [`FakeMachine::in_cluster`](crate::FakeMachine::in_cluster).
 #[derive(Clone, Debug, Default)]
@@ -49,15 +53,84 @@ impl FakeSlurm {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what became of jobs that did not end by themselves, one line each. Most stories should end with an empty
-    /// list.
+    /// Returns what became of jobs that did not end by themselves, and of reservations, one line each. Most stories
+    /// should end with an empty list. `job N: machine of NODE was given back`, or `is silent`: that was the machine's end,
+    /// not Slurm's doing.
     pub fn losses(&self) -> Vec<String> {
         self.lock().losses.clone()
     }
 
-    /// Returns the numbers of all jobs.
+    /// Returns the numbers of all jobs that have not ended.
     pub fn jobs(&self) -> Vec<u64> {
+        self.lock().memory.jobs.iter().filter(|(_, job)| job.is_active()).map(|(id, _)| *id).collect()
+    }
+
+    /// Returns the numbers of all jobs that slurmctld knows of, ended or not.
+    pub fn job_records(&self) -> Vec<u64> {
         self.lock().memory.jobs.keys().copied().collect()
+    }
+
+    /// Puts a job into the queue or onto nodes, and returns its number. It is just there; nobody is asked.
+    pub fn submit(&self, job: FakeJob) -> u64 {
+        self.lock().submit(job)
+    }
+
+    /// Has a user submit a job with `sbatch`, which a partition that is `INACTIVE` or `DRAIN` refuses.
+    pub fn sbatch(&self, job: FakeJob) -> Result<u64, String> {
+        self.lock().sbatch(job)
+    }
+
+    /// Has slurmctld start what waits: a job whose partition is `UP` or `DRAIN` and has a node that is free. Returns
+    /// the jobs that were started.
+    pub fn schedule(&self) -> Vec<u64> {
+        self.lock().schedule()
+    }
+
+    /// Ends a job. Its record stays.
+    pub fn end_job(&self, id: u64) {
+        self.lock().end_job(id);
+    }
+
+    /// Has a job be ended and not done with: its processes are still there.
+    pub fn complete_slowly(&self, id: u64) {
+        self.lock().complete(id);
+    }
+
+    /// Forgets the records of jobs that have ended, as slurmctld does after `MinJobAge`.
+    pub fn age_out(&self) {
+        self.lock().age_out();
+    }
+
+    /// Lets made-up time pass, as a hook that pauses does: jobs end that have lasted long enough.
+    pub fn pass(&self, length: Duration) {
+        self.lock().pass(length);
+    }
+
+    /// Has `SlurmdTimeout` pass: nodes that do not answer are down, and the jobs there are lost.
+    pub fn time_out(&self) {
+        self.lock().time_out();
+    }
+
+    /// Makes a reservation over nodes, given as a host list.
+    pub fn reserve(&self, name: &str, nodes: &str) {
+        self.lock().reserve(name, nodes);
+    }
+
+    /// Returns the names of all reservations.
+    pub fn reservations(&self) -> Vec<String> {
+        self.lock().memory.reservations.keys().cloned().collect()
+    }
+
+    /// Returns the partitions that slurmctld knows, each with its state.
+    pub fn partitions(&self) -> BTreeMap<String, String> {
+        let slurm = self.lock();
+        let names = slurm.memory.partitions.keys();
+        names.map(|name| (name.clone(), slurm.partition_state(name).unwrap_or_default())).collect()
+    }
+
+    /// Returns the node sets that slurmctld knows.
+    pub fn node_sets(&self) -> Vec<String> {
+        self.lock().memory.node_sets.keys().cloned().collect()
     }
 
     /// Returns the nodes that slurmctld knows, each with its state: `IDLE+DYNAMIC_NORM`.
@@ -83,6 +156,16 @@ pub(crate) struct Slurm {
     /// Jobs came or went since they were written down.
     unsaved_jobs: bool,
     losses: Vec<String>,
+    /// The machine of each node.
+    homes: BTreeMap<String, PathBuf>,
+    /// The machines on which jobs have processes, and which jobs.
+    steps: BTreeSet<(PathBuf, u64)>,
+    /// How jobs ended while there was no slurmctld to tell.
+    unheard: BTreeMap<u64, String>,
+    /// The number of the last job.
+    last_job: u64,
+    /// How much later it is than the clock says.
+    passed: Duration,
     pub(crate) whims: Whims,
 }
 
@@ -95,6 +178,7 @@ struct Memory {
     partitions: BTreeMap<String, Settings>,
     /// The feature of each node set. Never saved: it is in the file.
     node_sets: BTreeMap<String, String>,
+    reservations: BTreeMap<String, Reservation>,
 }
 
 /// What a test wants of this Slurm.

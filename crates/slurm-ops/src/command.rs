@@ -36,6 +36,11 @@ pub trait CommandRunner: fmt::Debug + Send + Sync {
 
     /// Is told before a file is read.
     fn before_read(&self, _path: &Path) {}
+
+    /// Lets time pass.
+    fn pause(&self, length: Duration) {
+        std::thread::sleep(length);
+    }
 }
 
 /// How a program ended that a [`CommandRunner`] ran.

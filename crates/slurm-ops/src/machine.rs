@@ -5,6 +5,7 @@ use crate::command::{Command, CommandRunner};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The machine to work on. Hands out a [`Host`] to whoever looks and a [`HostWriter`] to whoever changes.
 #[derive(Debug, Clone)]
@@ -156,6 +157,14 @@ impl HostWriter {
         }
     }
 
+    /// Lets time pass. Only a step whose whole purpose is to wait may do this: nothing else of the unit runs meanwhile.
+    pub fn pause(&self, length: Duration) {
+        match &self.host.place.runner {
+            Some(runner) => runner.pause(length),
+            None => std::thread::sleep(length),
+        }
+    }
+
     /// Prepares a program that changes something.
     pub(crate) fn command(&self, program: &str) -> Command {
         self.host.command(program)
@@ -170,6 +179,28 @@ mod tests {
     fn paths_stay_below_the_root() {
         assert_eq!(Machine::at("/tmp/x").path("/etc/slurm"), PathBuf::from("/tmp/x/etc/slurm"));
         assert_eq!(Machine::new().path("/etc/slurm"), PathBuf::from("/etc/slurm"));
+    }
+
+    #[test]
+    fn a_pause_takes_its_time_unless_somebody_is_in_the_place_of_the_system() {
+        #[derive(Debug, Default)]
+        struct Clock(std::sync::Mutex<Duration>);
+        impl CommandRunner for Clock {
+            fn run(&self, _: &str, _: &[String]) -> Option<crate::command::Ended> {
+                None
+            }
+            fn pause(&self, length: Duration) {
+                *self.0.lock().unwrap() += length;
+            }
+        }
+        let (began, short) = (std::time::Instant::now(), Duration::from_millis(20));
+        Machine::new().writer().pause(short);
+        assert!(began.elapsed() >= short);
+        let clock = Arc::new(Clock::default());
+        let machine = Machine::new().with_runner(Arc::clone(&clock) as Arc<dyn CommandRunner>);
+        machine.writer().pause(Duration::from_secs(3600));
+        assert_eq!(*clock.0.lock().unwrap(), Duration::from_secs(3600));
+        assert!(began.elapsed() < Duration::from_secs(60));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! to be told.
 
 mod agent;
+mod removal;
+mod waiting;
 
 use super::{Dispatched, Impossible, Model};
 use crate::hook::Hook;
@@ -15,6 +17,7 @@ use charm::{Context, RelationId, Tools, UnitName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::{Arc, MutexGuard, PoisonError};
+pub(super) use waiting::Meanwhile;
 
 /// A charm: what a unit runs.
 type Charm = dyn Fn(&Hook, Context, Tools) -> ExitCode + Send + Sync;
@@ -65,6 +68,7 @@ impl Model {
             charm: Arc::new(charm),
             installed: false,
             started: false,
+            has_started: false,
             stopped: false,
             elected: false,
             options: None,
@@ -76,24 +80,21 @@ impl Model {
             ghosts: BTreeSet::new(),
         };
         self.agenda().agents.insert(unit.clone(), agent);
+        self.hear_pauses(unit, machine);
         Ok(())
+    }
+
+    /// Returns the machine of a unit.
+    pub fn machine(&self, unit: &UnitName) -> Option<FakeMachine> {
+        self.agenda().agents.get(unit).map(|agent| agent.machine.clone())
     }
 
     /// Runs a hook on a unit that has a machine, now: `update-status`, an action.
     pub fn run(&self, unit: &UnitName, hook: &Hook) -> Result<Dispatched, Impossible> {
         let found = self.agenda().agents.get(unit).map(|agent| (agent.timers, Arc::clone(&agent.charm)));
         let (timers, charm) = found.ok_or_else(|| Impossible::new(format!("{unit} is on no machine")))?;
+        let _in_hook = self.enter(unit)?;
         self.dispatch(unit, timers, hook, |ctx, tools| charm(hook, ctx, tools))
-    }
-
-    /// Begins the removal of a unit: its agent runs the hooks of its end, and then it is gone.
-    pub fn remove_unit(&self, unit: &UnitName) -> Result<(), Impossible> {
-        self.begin_removal(unit)
-    }
-
-    /// Begins the removal of a relation. It is gone when the last unit has run its `relation-broken`.
-    pub fn remove_relation(&self, relation: &RelationId) {
-        self.agenda().ending.insert(relation.number());
     }
 
     /// Has the next unit that departs from a relation of this one do so without a word. It stays in `relation-list` as
@@ -117,6 +118,7 @@ impl Model {
     /// Restarts the agent of a unit, which then hears what is overdue.
     pub fn restart_agent(&self, unit: &UnitName) -> Result<(), Impossible> {
         if let Some(agent) = self.agenda().agents.get_mut(unit) {
+            agent.restarts();
             agent.deaf_to.clear();
             agent.ghosts.clear();
         }
@@ -127,11 +129,13 @@ impl Model {
         Ok(())
     }
 
-    /// Takes the power of a unit's machine away and gives it back. The agent runs `start` once more.
+    /// Takes the power of a unit's machine away and gives it back. The agent runs `start` once more. A hook that pauses
+    /// on the machine is killed.
     pub fn reboot(&self, unit: &UnitName) {
         if let Some(agent) = self.agenda().agents.get_mut(unit) {
             agent.machine.reboot();
             agent.started = false;
+            agent.restarts();
         }
     }
 
@@ -162,13 +166,13 @@ impl Model {
         ran
     }
 
-    /// Returns the timers that are set: unit and event.
+    /// Returns the timers that are set: unit and event. One of a unit that is in a hook has to wait.
     pub fn timers(&self) -> Vec<(UnitName, String)> {
         let agenda = self.agenda();
         let of = |(unit, agent): (&UnitName, &Agent)| -> Vec<(UnitName, String)> {
             agent.machine.timers(unit).into_iter().map(|event| (unit.clone(), event)).collect()
         };
-        agenda.agents.iter().flat_map(of).collect()
+        agenda.agents.iter().filter(|(unit, _)| !agenda.in_hook.contains(*unit)).flat_map(of).collect()
     }
 
     /// Runs the next hook of every unit that has one, one after the other. None: nobody has anything left to be told.
@@ -188,7 +192,12 @@ impl Model {
 
     #[track_caller]
     fn tick_after(&self, ran: &mut Vec<Ran>) {
+        self.sweep();
         for (unit, event) in self.timers() {
+            // What came before may have taken it away.
+            if !self.agenda().agents.contains_key(&unit) {
+                continue;
+            }
             let hook = Hook::named(&event);
             let done = self.run(&unit, &hook).unwrap_or_else(|error| panic!("{unit} {event}: {error}"));
             ran.push(Ran { unit, hook, done });
@@ -201,6 +210,9 @@ impl Model {
     fn run_next(&self, unit: &UnitName) -> Option<Vec<Ran>> {
         let (step, hook, seen) = {
             let (mut agenda, mut state) = (self.agenda(), self.state());
+            if agenda.in_hook.contains(unit) {
+                return None;
+            }
             let step = agenda.due(&state, unit)?;
             let agent = agenda.agents.get_mut(unit)?;
             let dying = state.unit(unit).is_ok_and(|own| own.dying);
@@ -219,7 +231,9 @@ impl Model {
                 // It enters the scope before the hook has ended.
                 agent.relations.entry(number).or_default();
             }
-            (step.clone(), hook(&state, unit, &step, dying), Seen::of(&state, unit, &step))
+            let forgetful = step.relation().and_then(|number| agent.relations.get(&number));
+            let forgetful = forgetful.is_some_and(|scope| scope.restarted);
+            (step.clone(), hook(&state, unit, &step, forgetful), Seen::of(&state, unit, &step))
         };
         let done = self.run(unit, &hook).unwrap_or_else(|error| panic!("{unit} {hook}: {error}"));
         if done.succeeded {
@@ -235,15 +249,22 @@ impl Model {
         let (mut agenda, mut state) = (self.agenda(), self.state());
         let Some(agent) = agenda.agents.get_mut(unit) else { return };
         agent.failed = None;
+        if step.relation().is_some_and(|number| !state.relations.contains_key(&number)) {
+            // It went under the hook.
+            return;
+        }
         match step {
             Step::Install => agent.installed = true,
             Step::Created(number) => agent.relations.entry(*number).or_default().created = true,
             Step::Elected => agent.elected = true,
             Step::Secret(id) => drop(agent.secrets.insert(id.clone(), seen.revision)),
             Step::Config => agent.options = Some(seen.options),
-            Step::Start => agent.started = true,
+            Step::Start => (agent.started, agent.has_started) = (true, true),
             Step::Departed(number, gone) => {
                 agent.relations.entry(*number).or_default().members.remove(gone);
+                if let Ok(own) = state.unit(unit) {
+                    own.departed.insert((*number, gone.clone()));
+                }
             }
             Step::Broken(number) => {
                 agent.relations.entry(*number).or_default().left = true;
@@ -259,21 +280,9 @@ impl Model {
                 agent.relations.entry(*number).or_default().members.insert(other.clone(), Some(seen.bag));
             }
             Step::Stop => agent.stopped = true,
-            Step::Remove => {
-                agenda.agents.remove(unit);
-                if let Some(app) = state.apps.get_mut(&unit.app()) {
-                    app.units.remove(unit);
-                    if app.leader.as_ref() == Some(unit) {
-                        app.leader = app.units.keys().next().cloned();
-                    }
-                }
-            }
+            Step::Remove => removal::vanish(&mut agenda, &mut state, unit),
         }
-        let over: Vec<u64> = agenda.ending.iter().copied().filter(|number| !agenda.is_entered(*number)).collect();
-        for number in over {
-            agenda.ending.remove(&number);
-            state.end(number);
-        }
+        removal::finish(&mut agenda, &mut state);
     }
 }
 

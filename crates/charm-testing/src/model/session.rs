@@ -34,7 +34,11 @@ pub(super) struct Session {
 struct Inner {
     unit: UnitName,
     hook: Hook,
+    /// What there was at the start.
+    base: State,
     draft: State,
+    /// What there was at the last question about what is to be.
+    goal: State,
     /// Secrets made in this dispatch.
     added: BTreeSet<String>,
     done: Dispatched,
@@ -55,19 +59,21 @@ impl Session {
     pub(super) fn new(unit: UnitName, shared: Arc<Mutex<State>>, hook: Hook, knife: Knife) -> Self {
         let draft = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let done = Dispatched::default();
-        let inner = Inner { unit: unit.clone(), hook, draft, added: BTreeSet::new(), done };
+        let base = draft.clone();
+        let inner =
+            Inner { unit: unit.clone(), hook, base, draft, goal: State::default(), added: BTreeSet::new(), done };
         Self { unit, knife, shared, inner: Mutex::new(inner) }
     }
 
-    /// Commits the draft, or drops it.
+    /// Commits what the dispatch changed, or drops it. Nothing can be committed for a unit that is gone.
     pub(super) fn end(&self, outcome: Outcome, timer: bool) -> Dispatched {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if outcome == Outcome::Succeeded || timer {
-            let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-            inner.draft.until_failure = shared.until_failure;
-            *shared = inner.draft.clone();
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = shared.unit(&self.unit).is_ok();
+        if there && (outcome == Outcome::Succeeded || timer) {
+            shared.take_over(&self.unit, &inner.base, &inner.draft);
         }
-        inner.done.succeeded = outcome == Outcome::Succeeded;
+        inner.done.succeeded = there && outcome == Outcome::Succeeded;
         inner.done.killed = outcome == Outcome::Killed;
         std::mem::take(&mut inner.done)
     }
@@ -119,8 +125,31 @@ impl Session {
                 self.at_once(inner, |unit| unit.version = version.clone());
                 Ok(String::new())
             }
-            _ => inner.answer(call, &arguments),
+            tool => {
+                self.refresh(inner, tool)?;
+                inner.answer(call, &arguments)
+            }
         }
+    }
+
+    /// Goal state and secrets are asked of the controller each time; the rest is as it was when the hook began. A unit
+    /// that is gone gets no answer from there.
+    fn refresh(&self, inner: &mut Inner, tool: &str) -> Result<(), (i32, String)> {
+        let asks = tool == "goal-state" || tool.starts_with("secret-");
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = shared.unit(&self.unit).is_ok();
+        if !there && asks {
+            return refused("connection is shutdown before send");
+        }
+        if !there && let Some(app) = inner.draft.apps.get_mut(&self.unit.app()) {
+            app.leader = None;
+        }
+        match tool {
+            "goal-state" => inner.goal = shared.clone(),
+            _ if asks => shared.renew_secrets(&mut inner.base, &mut inner.draft),
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -256,7 +285,7 @@ impl Inner {
 
     fn goal_state(&self) -> Value {
         let members = |app: &charm::AppName| -> Vec<(String, Value)> {
-            let units = self.draft.apps.get(app).map(|app| &app.units).into_iter().flatten();
+            let units = self.goal.apps.get(app).map(|app| &app.units).into_iter().flatten();
             let shown = units.map(|(name, unit)| {
                 let word = if unit.status.0.is_empty() { "waiting" } else { &unit.status.0 };
                 let status = if unit.dying { "dying" } else { word };
@@ -267,7 +296,7 @@ impl Inner {
         let app = self.unit.app();
         let units: serde_json::Map<String, Value> = members(&app).into_iter().collect();
         let mut relations = serde_json::Map::new();
-        for relation in self.draft.relations.values().filter(|relation| relation.has(&app) && !relation.is_peer()) {
+        for relation in self.goal.relations.values().filter(|relation| relation.has(&app) && !relation.is_peer()) {
             let Some((_, endpoint)) = relation.ends.iter().find(|(own, _)| *own == app) else { continue };
             let remote = relation.remote(&app);
             let entry = relations.entry(endpoint.to_string()).or_insert_with(|| json!({}));
@@ -309,8 +338,10 @@ impl Inner {
             return Ok("[]".to_owned());
         }
         let ghosts = self.ghosts(number).into_iter().map(ToString::to_string);
-        let names = units.map(|(name, _)| name.to_string()).filter(|name| *name != self.unit.as_str()).chain(ghosts);
-        Ok(json!(names.filter(|name| Some(name) != gone).collect::<Vec<_>>()).to_string())
+        let heard = |name: &UnitName| own.is_some_and(|own| own.departed.contains(&(number, name.clone())));
+        let there = units.map(|(name, _)| name).filter(|name| **name != self.unit && !heard(name));
+        let names: BTreeSet<String> = there.map(ToString::to_string).chain(ghosts).collect();
+        Ok(json!(names.iter().filter(|name| Some(*name) != gone).collect::<Vec<_>>()).to_string())
     }
 
     fn relation_get(&self, arguments: &Arguments) -> Answer {
@@ -331,12 +362,16 @@ impl Inner {
             }
         } else if owner.split_once('/').is_none() {
             return misused(format!("expected unit name, got application name \"{owner}\""));
-        } else if !relation.ends.iter().any(|(end, _)| self.draft.apps[end].units.keys().any(|u| u.as_str() == owner))
-            && !self.ghosts(number).iter().any(|ghost| ghost.as_str() == owner)
+        } else if !self.is_unit_of(relation, owner) && !self.ghosts(number).iter().any(|ghost| ghost.as_str() == owner)
         {
             return refused("relation unit not found");
         }
         Ok(json!(relation.bags.get(owner)).to_string())
+    }
+
+    fn is_unit_of(&self, relation: &Relation, name: &str) -> bool {
+        let apps = relation.ends.iter().filter_map(|(app, _)| self.draft.apps.get(app));
+        apps.flat_map(|app| app.units.keys()).any(|unit| unit.as_str() == name)
     }
 
     fn relation_set(&mut self, arguments: &Arguments) -> Answer {

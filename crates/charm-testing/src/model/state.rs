@@ -15,6 +15,8 @@ pub(super) struct State {
     pub(super) secrets_denied: bool,
     /// How many hook tools are answered before one fails.
     pub(super) until_failure: Option<usize>,
+    /// The model is one of Juju 3.6.
+    pub(super) juju_3: bool,
     next_relation: u64,
     next_secret: u64,
 }
@@ -26,6 +28,7 @@ pub(super) struct App {
     pub(super) units: BTreeMap<UnitName, Unit>,
     pub(super) leader: Option<UnitName>,
     pub(super) next_unit: u64,
+    pub(super) dying: bool,
 }
 
 #[derive(Clone, Default)]
@@ -41,6 +44,8 @@ pub(super) struct Unit {
     pub(super) left: BTreeSet<u64>,
     /// Units that are gone from a relation without its agent having heard.
     pub(super) ghosts: BTreeSet<(u64, UnitName)>,
+    /// Units whose departure from a relation its agent has heard of.
+    pub(super) departed: BTreeSet<(u64, UnitName)>,
     /// Secrets that it has read, each with the latest revision it knows of and its label for it.
     pub(super) read: BTreeMap<String, (usize, String)>,
 }
@@ -53,7 +58,7 @@ pub(super) struct Relation {
     pub(super) bags: BTreeMap<String, Databag>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(super) struct Secret {
     pub(super) owner: AppName,
     pub(super) label: String,
@@ -80,6 +85,47 @@ impl State {
         for secret in self.secrets.values_mut() {
             secret.grants.remove(&number);
         }
+    }
+
+    /// Takes over what a dispatch of a unit made of a state, and nothing else: others have gone on meanwhile.
+    pub(super) fn take_over(&mut self, unit: &UnitName, base: &Self, draft: &Self) {
+        let app = unit.app();
+        for (number, relation) in &mut self.relations {
+            for owner in [app.as_str(), unit.as_str()] {
+                let bag = |state: &Self| state.relations.get(number).and_then(|found| found.bags.get(owner)).cloned();
+                if let Some(changed) = bag(draft).filter(|changed| Some(changed) != bag(base).as_ref()) {
+                    relation.bags.insert(owner.to_owned(), changed);
+                }
+            }
+        }
+        for id in base.secrets.keys().chain(draft.secrets.keys()) {
+            match draft.secrets.get(id) {
+                changed if changed == base.secrets.get(id) => {}
+                Some(changed) => drop(self.secrets.insert(id.clone(), changed.clone())),
+                None => drop(self.secrets.remove(id)),
+            }
+        }
+        self.next_secret = self.next_secret.max(draft.next_secret);
+        let own = |state: &Self| state.apps.get(&app).and_then(|found| found.units.get(unit)).cloned();
+        if let (Ok(shared), Some(draft)) = (self.unit(unit), own(draft)) {
+            (shared.ports, shared.read) = (draft.ports, draft.read);
+        }
+    }
+
+    /// Shows a dispatch the secrets as they are, those that it changed itself excepted.
+    pub(super) fn renew_secrets(&self, base: &mut Self, draft: &mut Self) {
+        let ids: BTreeSet<&String> = self.secrets.keys().chain(base.secrets.keys()).collect::<BTreeSet<_>>();
+        let ids: Vec<String> =
+            ids.into_iter().filter(|id| base.secrets.get(*id) == draft.secrets.get(*id)).cloned().collect();
+        for id in ids {
+            for state in [&mut *base, &mut *draft] {
+                match self.secrets.get(&id) {
+                    Some(secret) => drop(state.secrets.insert(id.clone(), secret.clone())),
+                    None => drop(state.secrets.remove(&id)),
+                }
+            }
+        }
+        draft.secrets_denied = self.secrets_denied;
     }
 
     /// Twenty letters and digits, as Juju makes them.

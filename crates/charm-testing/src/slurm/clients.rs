@@ -46,6 +46,14 @@ impl Slurm {
             ["ping", ..] if self.silence(root) != Some(SHUT_OUT) => return says(self.ping(root).to_string()),
             _ => {}
         }
+        // It looks at what is on the machine, and asks nobody.
+        if let ["listjobs", rest @ ..] = words
+            && self.slurmds.get(root).is_some_and(super::Slurmd::runs)
+            && rest.iter().any(|word| self.homes.get(*word).is_some_and(|home| home == root))
+        {
+            let jobs = self.steps_on(root);
+            return says(json!({"jobs": jobs.iter().map(|id| json!({"job_id": id})).collect::<Vec<_>>()}).to_string());
+        }
         if let Some(silence) = self.silence(root) {
             return fails(1, silence);
         }
@@ -71,7 +79,7 @@ impl Slurm {
                 let jobs = self.memory.jobs.iter().filter(|(_, job)| job.runs_on(name));
                 says(json!({"jobs": jobs.map(|(id, _)| json!({"job_id": id})).collect::<Vec<_>>()}).to_string())
             }
-            ["show", "reservation", ..] => says(json!({ "reservations": [] }).to_string()),
+            ["show", "reservation", ..] => says(self.shown_reservations().to_string()),
             ["reconfigure"] => self.reconfigure(),
             ["update", what, changes @ ..] => self.update(what, changes),
             ["create", what] => match what.split_once('=') {
@@ -147,6 +155,11 @@ impl Slurm {
                         Some(node) => node.update(changes),
                         None => fails(1, "slurm_update error: Invalid node name specified\n"),
                     };
+                    if one.code == 0 && changes.contains(&"state=down") {
+                        for id in self.lose_jobs_on(&name, &format!("NODE_FAIL, {name} was set down")) {
+                            self.finish_job(id, "NODE_FAIL");
+                        }
+                    }
                     outcome = if one.code == 0 { outcome } else { one };
                 }
                 self.save_nodes();
@@ -157,12 +170,17 @@ impl Slurm {
     }
 
     fn delete(&mut self, what: &str) -> Ended {
+        if let Some(("reservationname", name)) = what.split_once('=') {
+            return self.delete_reservation(name);
+        }
         let memory = &mut self.memory;
         let (gone, kind) = match what.split_once('=') {
             Some(("nodename", name)) if memory.jobs.values().any(|job| job.runs_on(name)) => {
                 return fails(1, format!("delete_node {what}: Requested nodes are busy\n"));
             }
-            Some(("partitionname", name)) if memory.jobs.values().any(|job| job.partition == name) => {
+            Some(("partitionname", name))
+                if memory.jobs.values().any(|job| job.is_active() && job.partition == name) =>
+            {
                 return fails(1, format!("delete_partition {what}: Partition is in use\n"));
             }
             Some(("nodename", name)) => (memory.nodes.remove(name).is_some(), "node"),
@@ -171,6 +189,9 @@ impl Slurm {
         };
         if !gone {
             return fails(1, format!("delete_{kind} {what}: Invalid {kind} name specified\n"));
+        }
+        if let Some(("nodename", name)) = what.split_once('=') {
+            self.node_leaves_reservations(name);
         }
         self.save_nodes();
         self.save_partitions();
@@ -181,21 +202,21 @@ impl Slurm {
         if let Some(silence) = self.silence(root) {
             return fails(1, silence);
         }
-        if words.contains(&"--format=%A") {
-            return says(self.memory.jobs.keys().map(|id| format!("{id}\n")).collect::<String>());
-        }
-        let option = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)).copied();
-        if let Some(node) = option("-w")
-            && !self.memory.nodes.contains_key(node)
-        {
+        let option = |short: &str, long: &str| {
+            let after =
+                |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)).copied();
+            let joined = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+            after(short).or_else(|| after(long)).or_else(|| joined(long))
+        };
+        let (node, partition, states) =
+            (option("-w", "--nodelist"), option("-p", "--partition"), option("-t", "--states"));
+        if let Some(node) = node.filter(|node| !self.memory.nodes.contains_key(*node)) {
             return fails(1, format!("squeue: error: Invalid node name {node}\n"));
         }
-        let fits = |job: &FakeJob| {
-            option("-w").is_none_or(|node| job.runs_on(node))
-                && option("-p").is_none_or(|partition| job.partition == partition)
-                && option("-t").is_none_or(|_| job.waits())
-        };
-        let jobs = self.memory.jobs.iter().filter(|(_, job)| fits(job));
+        let jobs = self.memory.jobs.iter().filter(|(_, job)| job.fits(node, partition, states));
+        if words.contains(&"--format=%A") {
+            return says(jobs.map(|(id, _)| format!("{id}\n")).collect::<String>());
+        }
         says(json!({ "jobs": jobs.map(|(id, job)| job.shown(*id)).collect::<Vec<_>>() }).to_string())
     }
 
@@ -205,8 +226,17 @@ impl Slurm {
         }
         let mut complaint = String::new();
         for word in words {
-            if word.parse::<u64>().ok().and_then(|id| self.memory.jobs.remove(&id)).is_none() {
-                complaint += &format!("scancel: error: Kill job error on job id {word}: Invalid job id specified\n");
+            let task = word.split_once('_').and_then(|(array, task)| Some((array.parse().ok()?, task.parse().ok()?)));
+            let named = |(id, job): &(&u64, &FakeJob)| {
+                job.is_active()
+                    && (word.parse().is_ok_and(|word: u64| word == **id) || (task.is_some() && job.array == task))
+            };
+            match self.memory.jobs.iter().find(named).map(|(id, _)| *id) {
+                Some(id) => self.finish_job(id, "CANCELLED"),
+                None => {
+                    complaint +=
+                        &format!("scancel: error: Kill job error on job id {word}: Invalid job id specified\n");
+                }
             }
         }
         self.save_jobs();
@@ -226,6 +256,11 @@ impl Slurm {
         };
         if self.whims.broken.contains(name) || !self.responds(name, node) {
             return fails(1, "srun: error: task 0 launch failed: Slurmd could not execve job\n");
+        }
+        let partition = option("--partition=").unwrap_or_default();
+        if matches!(self.partition_state(partition).as_deref(), Some("INACTIVE" | "DRAIN")) {
+            let why = "Required partition not available (inactive or drain)";
+            return fails(1, format!("srun: error: Unable to allocate resources: {why}\n"));
         }
         let shared = self.memory.jobs.values().any(|job| job.runs_on(name));
         let closed = option("--partition=").is_none_or(|partition| !self.is_open(partition));

@@ -1,6 +1,6 @@
 //! slurm.conf as slurmctld reads it, and the state that it saves and finds again.
 
-use super::{Memory, Settings, Slurm};
+use super::{FakeJob, Memory, Settings, Slurm};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 const NODES: &str = "node_state";
 const JOBS: &str = "job_state";
 const PARTITIONS: &str = "part_state";
+const RESERVATIONS: &str = "resv_state";
 
 /// Returns the slurm.conf of a machine.
 pub(super) fn text(root: &Path) -> Option<String> {
@@ -74,6 +75,21 @@ impl Configuration {
 }
 
 impl Slurm {
+    /// Says on which record of an ended job slurmctld would end: one whose partition is neither in the file nor among
+    /// those it believes in besides.
+    pub(super) fn stumbles(
+        jobs: &BTreeMap<u64, FakeJob>,
+        read: &Configuration,
+        more: &[&String],
+    ) -> Result<(), String> {
+        let mut ended = jobs.iter().filter(|(_, job)| !job.is_active());
+        let placed = |name: &String| read.partitions.contains_key(name) || more.contains(&name);
+        match ended.find(|(_, job)| !placed(&job.partition)) {
+            Some((id, job)) => Err(format!("fatal: Invalid partition ({}) for JobId={id}\n", job.partition)),
+            None => Ok(()),
+        }
+    }
+
     /// Takes up a configuration. Of a partition that was known slurmctld keeps the state, if it is told to. What else
     /// was set by hand is lost; jobs that have no place any more fail.
     pub(super) fn take_up(&mut self, read: Configuration) {
@@ -126,6 +142,10 @@ impl Slurm {
         self.save(PARTITIONS, &self.memory.partitions);
     }
 
+    pub(super) fn save_reservations(&self) {
+        self.save(RESERVATIONS, &self.memory.reservations);
+    }
+
     pub(super) fn save_all(&mut self) {
         self.save_jobs();
         self.save_partitions();
@@ -171,6 +191,7 @@ pub(super) fn load(root: &Path) -> Memory {
         nodes: saved(&directory, NODES),
         partitions: saved(&directory, PARTITIONS),
         node_sets: BTreeMap::new(),
+        reservations: saved(&directory, RESERVATIONS),
     }
 }
 

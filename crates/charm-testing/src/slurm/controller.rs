@@ -6,6 +6,7 @@ use super::keys::Keys;
 use crate::machine::{fails, says};
 use slurm_conf::ControllerAddress;
 use slurm_ops::command::Ended;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A slurmctld that runs.
@@ -36,33 +37,34 @@ impl Slurm {
 
     /// Starts slurmctld on a machine. If it does not start, the journal says why.
     pub(crate) fn start_controller(&mut self, root: &Path) -> bool {
-        self.begin(root, |_, _| Ok(()))
+        self.begin(root, false)
     }
 
     /// Has the slurmctld of a machine take control as a backup does when the primary is gone.
     pub(crate) fn take_over(&mut self, root: &Path) -> bool {
-        self.begin(root, |slurm, saved| slurm.take_over_partitions(saved))
+        self.begin(root, true)
     }
 
-    fn begin(
-        &mut self,
-        root: &Path,
-        more: impl FnOnce(&mut Self, std::collections::BTreeMap<String, super::Settings>) -> Result<(), String>,
-    ) -> bool {
-        let outcome = match (&self.controller, Configuration::read(self, root)) {
-            (Some(_), _) => Err("fatal: this made-up Slurm has room for one controller\n".to_owned()),
-            (None, Err(objection)) => Err(objection),
-            (None, Ok(read)) => {
-                let saved = configuration::load(root);
-                let partitions = saved.partitions.clone();
-                let before = std::mem::replace(&mut self.memory, saved);
-                for (id, job) in before.jobs.iter().filter(|(id, _)| !self.memory.jobs.contains_key(id)) {
-                    self.losses.push(format!("job {id}: killed, slurmctld had forgotten it ({})", job.partition));
-                }
-                self.take_up(read);
-                more(self, partitions)
-            }
+    fn begin(&mut self, root: &Path, takes_over: bool) -> bool {
+        let read = match &self.controller {
+            Some(_) => Err("fatal: this made-up Slurm has room for one controller\n".to_owned()),
+            None => Configuration::read(self, root),
         };
+        let outcome = read.and_then(|read| {
+            let saved = configuration::load(root);
+            let partitions = if takes_over { saved.partitions.clone() } else { BTreeMap::new() };
+            Self::stumbles(&saved.jobs, &read, &partitions.keys().collect::<Vec<_>>())?;
+            let before = std::mem::replace(&mut self.memory, saved);
+            for (id, job) in before.jobs.iter().filter(|(_, job)| job.is_active()) {
+                if !self.memory.jobs.contains_key(id) {
+                    self.losses.push(format!("job {id}: killed, slurmctld had forgotten it ({})", job.partition));
+                    self.end_steps(*id);
+                }
+            }
+            self.hear_of_ended();
+            self.take_up(read);
+            self.take_over_partitions(partitions)
+        });
         if let Err(fatal) = outcome {
             self.set_journal(root, &format!("Starting slurmctld.service\nslurmctld: {fatal}"));
             return false;
@@ -101,6 +103,7 @@ impl Slurm {
         }
         let refusal = self.whims.refusal.take();
         let read = refusal.map_or_else(|| Configuration::read(self, &root), Err);
+        let read = read.and_then(|read| Self::stumbles(&self.memory.jobs, &read, &[]).map(|()| read));
         match read {
             Ok(read) => {
                 // The old process saves what it has, partitions as they were included. The new one saves nothing.

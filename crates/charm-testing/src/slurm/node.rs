@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 use slurm_ops::command::Ended;
 use slurm_ops::slurmd::SlurmdOptions;
 
+/// Why a node is down that nobody set down.
+const SILENT: &str = "Not responding";
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Node {
     pub(super) features: Vec<String>,
@@ -68,6 +71,17 @@ impl Node {
         self.weight = self.registered_weight;
     }
 
+    pub(super) fn fall_silent(&mut self) {
+        (self.down, self.reason) = (true, SILENT.to_owned());
+    }
+
+    /// It registers again. Whoever was down for its silence is back.
+    pub(super) fn returns(&mut self) {
+        if self.down && self.reason == SILENT {
+            self.down = false;
+        }
+    }
+
     pub(super) fn one_line(&self, name: &str) -> String {
         format!("NodeName={name} OS=Linux State=IDLE TmpDisk=0 Weight={} Owner=N/A\n", self.weight)
     }
@@ -113,12 +127,17 @@ impl Node {
 impl Slurm {
     /// Returns the state of a node with its flags, the state first.
     pub(super) fn state_of(&self, name: &str, node: &Node) -> Vec<&'static str> {
-        let busy = self.memory.jobs.values().any(|job| job.runs_on(name));
+        let here = self.memory.jobs.values().filter(|job| job.runs_on(name));
+        let (completing, busy) = here
+            .fold((false, false), |(completing, busy), job| (completing || job.completing, busy || !job.completing));
         let mut state = vec![match (node.down, busy) {
             (true, _) => "DOWN",
             (false, true) => "MIXED",
             (false, false) => "IDLE",
         }];
+        if completing {
+            state.push("COMPLETING");
+        }
         if node.drained {
             state.push("DRAIN");
         }
@@ -144,7 +163,7 @@ impl Slurm {
     }
 
     /// A played controller names its node sets after their feature, and its partitions after them.
-    fn partitions_of(&self, node: &Node) -> Vec<String> {
+    pub(super) fn partitions_of(&self, node: &Node) -> Vec<String> {
         if self.controller.is_none() {
             return node.features.clone();
         }

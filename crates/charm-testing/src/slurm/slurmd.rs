@@ -93,7 +93,8 @@ impl Slurm {
             return;
         }
         // A node that is known keeps what it registered with first. That one has come is saved much later.
-        self.memory.nodes.entry(name).or_insert_with(|| Node::registered(&options));
+        self.memory.nodes.entry(name.clone()).or_insert_with(|| Node::registered(&options)).returns();
+        self.settle_node(&name, root);
         if let Some(slurmd) = self.slurmds.get_mut(root) {
             slurmd.phase = Phase::Running;
         }

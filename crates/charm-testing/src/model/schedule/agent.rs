@@ -15,6 +15,8 @@ pub(in crate::model) struct Agenda {
     pub(super) agents: BTreeMap<UnitName, Agent>,
     /// Relations that are being removed.
     pub(super) ending: BTreeSet<u64>,
+    /// Units that are in a hook. What else they have to be told waits.
+    pub(super) in_hook: BTreeSet<UnitName>,
 }
 
 /// The agent of a unit: what its charm has been told.
@@ -23,7 +25,10 @@ pub(super) struct Agent {
     pub(super) timers: &'static [&'static str],
     pub(super) charm: Arc<Charm>,
     pub(super) installed: bool,
+    /// It has run `start` since the machine booted.
     pub(super) started: bool,
+    /// It has run `start` at all.
+    pub(super) has_started: bool,
     pub(super) stopped: bool,
     pub(super) elected: bool,
     pub(super) options: Option<BTreeMap<String, Value>>,
@@ -43,6 +48,8 @@ pub(super) struct Agent {
 pub(super) struct Scope {
     pub(super) created: bool,
     pub(super) left: bool,
+    /// The agent has been restarted since it entered: it does not know any more with whom, nor that peers are peers.
+    pub(super) restarted: bool,
     pub(super) app: Databag,
     /// The bag of each unit as it was last told; none between joined and changed.
     pub(super) members: BTreeMap<UnitName, Option<Databag>>,
@@ -97,8 +104,26 @@ fn bag(state: &State, number: u64, owner: &str) -> Databag {
     relation.and_then(|relation| relation.bags.get(owner)).cloned().unwrap_or_default()
 }
 
-/// Makes the hook that tells a step.
-pub(super) fn hook(state: &State, unit: &UnitName, step: &Step, dying: bool) -> Hook {
+impl Step {
+    /// The relation that it is about.
+    pub(super) fn relation(&self) -> Option<u64> {
+        match self {
+            Self::Created(number)
+            | Self::Departed(number, _)
+            | Self::Broken(number)
+            | Self::AppChanged(number)
+            | Self::Joined(number, _)
+            | Self::UnitChanged(number, _) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+/// Makes the hook that tells a step. `forgetful`: the agent does not know any more with whom the relation is.
+pub(super) fn hook(state: &State, unit: &UnitName, step: &Step, forgetful: bool) -> Hook {
+    // Whoever is being removed, or whose application is, leaves: not the other one.
+    let app = state.apps.get(&unit.app());
+    let dying = app.is_some_and(|app| app.dying || app.units.get(unit).is_some_and(|own| own.dying));
     let ends = |number: &u64| -> (RelationId, AppName) {
         let relation = state.relations.get(number).expect("invariant: a relation lives until its last hook");
         let own = relation.id_for(&unit.app(), *number).expect("invariant: units hear of their own relations only");
@@ -121,7 +146,7 @@ pub(super) fn hook(state: &State, unit: &UnitName, step: &Step, dying: bool) -> 
         }
         Step::Broken(number) => {
             let (id, remote) = ends(number);
-            Hook::broken(&id, Some(&remote))
+            Hook::broken(&id, Some(&remote).filter(|_| !forgetful))
         }
         Step::AppChanged(number) => {
             let (id, remote) = ends(number);
@@ -135,13 +160,18 @@ pub(super) fn hook(state: &State, unit: &UnitName, step: &Step, dying: bool) -> 
 
 impl Agenda {
     pub(super) fn is_entered(&self, number: u64) -> bool {
-        self.agents.values().any(|agent| agent.relations.get(&number).is_some_and(|scope| !scope.left))
+        self.agents.values().any(|agent| agent.is_in(number))
     }
 
-    /// Says whether a unit can be seen in a relation. One that the test plays is always there.
-    fn is_in(&self, unit: &UnitName, number: u64) -> bool {
+    /// Says whether a unit can be seen in a relation. One that the test plays is always there. Juju 3.6 shows nobody
+    /// who is being removed.
+    fn is_in(&self, state: &State, unit: &UnitName, number: u64) -> bool {
+        let leaves = state.apps.get(&unit.app()).and_then(|app| app.units.get(unit)).is_some_and(|own| own.dying);
+        if state.juju_3 && leaves {
+            return false;
+        }
         match self.agents.get(unit) {
-            Some(agent) => agent.relations.get(&number).is_some_and(|scope| !scope.left),
+            Some(agent) => agent.is_in(number),
             None => true,
         }
     }
@@ -163,17 +193,19 @@ impl Agenda {
         let relations = || state.relations.iter().filter(|(_, relation)| relation.has(&unit.app()));
         let is_peer = |number: &u64| state.relations.get(number).is_some_and(Relation::is_peer);
         if own.dying {
-            let scopes: Vec<(&u64, &Scope)> = agent.relations.iter().filter(|(_, scope)| !scope.left).collect();
-            let (peers, others): (Vec<_>, Vec<_>) = scopes.into_iter().partition(|(number, _)| is_peer(number));
-            for (number, scope) in others.iter().chain(&peers) {
+            // Peers come last and are not broken, unless the agent has forgotten that they are peers.
+            let mut scopes: Vec<(&u64, &Scope)> = agent.relations.iter().filter(|(_, scope)| !scope.left).collect();
+            let known = |number: &u64, scope: &Scope| is_peer(number) && !scope.restarted;
+            scopes.sort_by_key(|(number, scope)| (known(number, scope), !is_peer(number), **number));
+            for (number, scope) in scopes {
                 if let Some(member) = scope.members.keys().next() {
-                    return Some(Step::Departed(**number, member.clone()));
+                    return Some(Step::Departed(*number, member.clone()));
                 }
-                if !is_peer(number) {
-                    return Some(Step::Broken(**number));
+                if !known(number, scope) {
+                    return Some(Step::Broken(*number));
                 }
             }
-            return Some(if agent.started && !agent.stopped { Step::Stop } else { Step::Remove });
+            return Some(if agent.has_started && !agent.stopped { Step::Stop } else { Step::Remove });
         }
         if !agent.installed {
             return Some(Step::Install);
@@ -211,11 +243,10 @@ impl Agenda {
         let ending = self.ending.contains(&number);
         let remote = relation.remote(&unit.app());
         let units = state.apps.get(&remote).map(|app| &app.units).into_iter().flatten().map(|(name, _)| name);
-        let there: BTreeSet<&UnitName> = units.filter(|other| *other != unit && self.is_in(other, number)).collect();
-        // A peer that leaves does so without a word.
+        let there: BTreeSet<&UnitName> =
+            units.filter(|other| *other != unit && self.is_in(state, other, number)).collect();
         let missed = |member: &UnitName| agent.ghosts.contains(&(number, member.clone()));
-        let gone =
-            |member: &&UnitName| !missed(member) && (ending || (!relation.is_peer() && !there.contains(*member)));
+        let gone = |member: &&UnitName| !missed(member) && (ending || !there.contains(*member));
         if let Some(member) = scope.members.keys().find(gone) {
             return Some(Step::Departed(number, member.clone()));
         }
