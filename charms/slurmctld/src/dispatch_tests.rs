@@ -6,6 +6,7 @@ mod archives;
 mod crash;
 mod harm;
 mod hostile;
+mod leaving;
 mod losses;
 mod world;
 
