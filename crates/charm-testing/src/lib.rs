@@ -35,6 +35,8 @@
 //! ```
 
 mod hook;
+#[cfg(test)]
+mod job_tests;
 mod knife;
 mod machine;
 mod metadata;
@@ -42,6 +44,8 @@ mod model;
 #[cfg(test)]
 mod model_tests;
 mod reference;
+#[cfg(test)]
+mod removal_tests;
 #[cfg(test)]
 mod schedule_tests;
 mod slurm;

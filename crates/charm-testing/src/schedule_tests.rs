@@ -5,24 +5,22 @@ use charm::tools::{Grantee, SecretContent};
 use charm::{AppName, Databag, RelationId, Tools, UnitName};
 use serde_json::json;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-const DATABASE: &str = "
+pub(crate) const DATABASE: &str = "
 provides: {db: {interface: sql}}
 peers: {mates: {interface: mates}}
 config: {options: {size: {type: int, default: 4}}}
 ";
-const WEB: &str = "requires: {db: {interface: sql}}";
+pub(crate) const WEB: &str = "requires: {db: {interface: sql}}";
 
-struct World {
-    model: Model,
-    database: AppName,
-    web: AppName,
+pub(crate) struct World {
+    pub(crate) model: Model,
+    pub(crate) database: AppName,
+    pub(crate) web: AppName,
 }
 
 /// Puts a unit of an application on a machine, with a charm that does nothing but `act`.
-fn add(model: &Model, app: &AppName, act: impl Fn(&Hook, &Tools) + Send + Sync + 'static) -> UnitName {
+pub(crate) fn add(model: &Model, app: &AppName, act: impl Fn(&Hook, &Tools) + Send + Sync + 'static) -> UnitName {
     let unit = model.add_unit(app).unwrap();
     let machine = FakeMachine::of(&unit).under(model.knife());
     let charm = move |hook: &Hook, _, tools: Tools| {
@@ -34,7 +32,7 @@ fn add(model: &Model, app: &AppName, act: impl Fn(&Hook, &Tools) + Send + Sync +
     unit
 }
 
-fn world() -> World {
+pub(crate) fn world() -> World {
     let model = Model::new();
     let (database, web) = (model.deploy("database", DATABASE).unwrap(), model.deploy("web", WEB).unwrap());
     World { model, database, web }
@@ -42,7 +40,7 @@ fn world() -> World {
 
 impl World {
     /// One unit of each, at rest, integrated.
-    fn integrated() -> (Self, RelationId) {
+    pub(crate) fn integrated() -> (Self, RelationId) {
         let world = world();
         for app in [&world.database, &world.web] {
             add(&world.model, app, |_, _| {});
@@ -54,15 +52,15 @@ impl World {
     }
 }
 
-fn unit(name: &str) -> UnitName {
+pub(crate) fn unit(name: &str) -> UnitName {
     name.parse().unwrap()
 }
 
-fn of(ran: &[Ran], unit: &str) -> Vec<String> {
+pub(crate) fn of(ran: &[Ran], unit: &str) -> Vec<String> {
     ran.iter().filter(|one| one.unit.as_str() == unit).map(|one| one.hook.to_string()).collect()
 }
 
-fn bag(value: &str) -> Databag {
+pub(crate) fn bag(value: &str) -> Databag {
     [("a".to_owned(), value.to_owned())].into()
 }
 
@@ -304,82 +302,4 @@ fn looks_may_come_from_several_threads() {
         ExitCode::SUCCESS
     };
     assert!(model.dispatch(&unit("database/0"), &[], &Hook::named("update-status"), look).unwrap().succeeded);
-}
-
-/// A unit of `web` that holds in its first hook of leaving until `until` says so.
-fn holds(model: &Model, app: &AppName, until: impl Fn(&FakeMachine) -> bool + Send + Sync + 'static) -> UnitName {
-    let unit = model.add_unit(app).unwrap();
-    let machine = FakeMachine::of(&unit).under(model.knife());
-    let own = machine.clone();
-    let charm = move |hook: &Hook, _, tools: Tools| {
-        if hook.name().ends_with("-departed") && hook.to_string().ends_with(" leaves") {
-            tools.writer().status_set(&charm::Status::waiting("for rain")).unwrap();
-            while !until(&own) {
-                own.machine().writer().pause(Duration::from_secs(30));
-            }
-        }
-        ExitCode::SUCCESS
-    };
-    model.host(&unit, &machine, &[], charm).unwrap();
-    unit
-}
-
-#[test]
-fn while_a_unit_waits_in_a_hook_the_others_go_on() {
-    let World { model, database, web } = world();
-    add(&model, &database, |_, _| {});
-    holds(&model, &web, |machine| machine.read("/rain").is_some());
-    let machine = model.machine(&unit("web/0")).unwrap();
-    model.integrate((&database, "db"), (&web, "db")).unwrap();
-    model.settle();
-    model.remove_unit(&unit("web/0")).unwrap();
-    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-    let log = Arc::clone(&heard);
-    let outside = machine.clone();
-    model.while_waiting(move |model, waits, count| {
-        let database: AppName = "database".parse().unwrap();
-        assert_eq!(waits.as_str(), "web/0");
-        assert!(model.run(waits, &Hook::named("update-status")).is_err(), "one hook at a time");
-        match count {
-            0 => model.set_option(&database, "size", json!(8)).unwrap(),
-            3 => outside.write("/rain", ""),
-            _ => {}
-        }
-        log.lock().unwrap().extend(model.settle().iter().map(ToString::to_string));
-    });
-    let ran = model.settle();
-    assert_eq!(*heard.lock().unwrap(), ["database/0 config-changed"]);
-    assert_eq!(machine.waited(), Duration::from_secs(120));
-    assert_eq!(of(&ran, "database/0"), ["db-relation-departed web/0"]);
-    assert_eq!(model.status(&unit("web/0")), None, "it is gone");
-}
-
-#[test]
-#[should_panic(
-    expected = "web/0 db-relation-departed database/0, web/0 leaves still waits after 200 pauses: waiting: for rain"
-)]
-fn a_unit_that_waits_for_ever_is_told_with_its_status() {
-    let World { model, database, web } = world();
-    add(&model, &database, |_, _| {});
-    holds(&model, &web, |_| false);
-    model.integrate((&database, "db"), (&web, "db")).unwrap();
-    model.settle();
-    model.remove_unit(&unit("web/0")).unwrap();
-    model.settle();
-}
-
-#[test]
-fn a_hook_that_is_killed_in_a_pause_begins_again() {
-    let World { model, database, web } = world();
-    add(&model, &database, |_, _| {});
-    holds(&model, &web, |machine| machine.waited() >= Duration::from_secs(150));
-    model.integrate((&database, "db"), (&web, "db")).unwrap();
-    model.settle();
-    model.remove_unit(&unit("web/0")).unwrap();
-    model.knife().kill_before(4);
-    let ran = of(&model.settle(), "web/0");
-    let first = "db-relation-departed database/0, web/0 leaves";
-    assert_eq!(ran, [first, first, "db-relation-broken", "stop", "remove"]);
-    let effects = model.knife().effects();
-    assert_eq!(effects[..4], ["status-set -- waiting \"for rain\"", "pause 30 s", "pause 30 s", "pause 30 s"]);
 }

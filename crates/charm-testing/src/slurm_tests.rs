@@ -4,15 +4,15 @@ use crate::{FakeJob, FakeMachine, FakeSlurm};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-const SLURMCTLD: &str = "slurmctld.service";
-const SLURMD: &str = "slurmd.service";
-const STATE: &str = "/var/lib/slurm/checkpoint/state";
+pub(crate) const SLURMCTLD: &str = "slurmctld.service";
+pub(crate) const SLURMD: &str = "slurmd.service";
+pub(crate) const STATE: &str = "/var/lib/slurm/checkpoint/state";
 
 /// A controller and a node, both running.
-struct Lab {
-    slurm: FakeSlurm,
-    controller: FakeMachine,
-    node: FakeMachine,
+pub(crate) struct Lab {
+    pub(crate) slurm: FakeSlurm,
+    pub(crate) controller: FakeMachine,
+    pub(crate) node: FakeMachine,
 }
 
 fn keys(id: &str) -> String {
@@ -23,7 +23,7 @@ fn options(conf: &str) -> String {
     format!("SLURMD_OPTIONS=\"-Z -N n-0 --conf '{conf}' --conf-server c1:6817\"\n")
 }
 
-fn conf(partitions: &[&str]) -> String {
+pub(crate) fn conf(partitions: &[&str]) -> String {
     let line = |name: &&str| format!("NodeSet={name} Feature={name}\nPartitionName={name} Nodes={name}\n");
     let lines: String = partitions.iter().map(line).collect();
     format!("ClusterName=lab\nSlurmctldHost=c1\nStateSaveLocation={STATE}\n{lines}")
@@ -36,44 +36,54 @@ fn machine(slurm: &FakeSlurm, package: &str) -> FakeMachine {
     machine
 }
 
-fn run(machine: &FakeMachine, program: &str, words: &[&str]) -> Result<String, String> {
+/// Makes a machine the node `n-0` of a cluster that has no controller yet, which gets one.
+pub(crate) fn join(slurm: &FakeSlurm, node: &FakeMachine) -> FakeMachine {
+    let controller = machine(slurm, "slurmctld");
+    controller.write("/etc/slurm/slurm.conf", &conf(&["a"]));
+    run(node, "apt-get", &["install", "slurmd", "slurm-client"]).unwrap();
+    node.write("/etc/slurm/slurm.jwks", &keys("k1"));
+    node.write("/etc/default/slurmd", &options("Feature=a RealMemory=900"));
+    run(&controller, "systemctl", &["start", "--", SLURMCTLD]).unwrap();
+    run(node, "systemctl", &["start", "--", SLURMD]).unwrap();
+    assert!(node.is_running(SLURMD));
+    controller
+}
+
+pub(crate) fn run(machine: &FakeMachine, program: &str, words: &[&str]) -> Result<String, String> {
     let ended = machine.run(program, words).ok_or_else(|| format!("there is no {program}"))?;
     if ended.code == 0 { Ok(String::from_utf8_lossy(&ended.stdout).into_owned()) } else { Err(ended.stderr) }
 }
 
 impl Lab {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let slurm = FakeSlurm::new();
-        let (controller, node) = (machine(&slurm, "slurmctld"), machine(&slurm, "slurmd"));
-        controller.write("/etc/slurm/slurm.conf", &conf(&["a"]));
-        node.write("/etc/default/slurmd", &options("Feature=a RealMemory=900"));
+        let node = FakeMachine::of(&"n/0".parse().unwrap()).in_cluster(&slurm);
+        let controller = join(&slurm, &node);
         let lab = Self { slurm, controller, node };
-        lab.systemctl(&lab.controller, "start", SLURMCTLD);
-        lab.systemctl(&lab.node, "start", SLURMD);
-        assert!(lab.node.is_running(SLURMD) && lab.nodes() == ["n-0 IDLE+DYNAMIC_NORM"]);
+        assert_eq!(lab.nodes(), ["n-0 IDLE+DYNAMIC_NORM"]);
         lab
     }
 
-    fn systemctl(&self, machine: &FakeMachine, verb: &str, unit: &str) {
+    pub(crate) fn systemctl(&self, machine: &FakeMachine, verb: &str, unit: &str) {
         run(machine, "systemctl", &[verb, "--", unit]).unwrap();
     }
 
-    fn nodes(&self) -> Vec<String> {
+    pub(crate) fn nodes(&self) -> Vec<String> {
         self.slurm.nodes().iter().map(|(name, state)| format!("{name} {state}")).collect()
     }
 
     /// The controller dies without a word, and systemd starts it again.
-    fn crash(&self) {
+    pub(crate) fn crash(&self) {
         self.controller.crash(SLURMCTLD);
         self.controller.revive(SLURMCTLD);
         assert!(self.controller.is_running(SLURMCTLD));
     }
 
-    fn told(&self, words: &[&str]) -> String {
+    pub(crate) fn told(&self, words: &[&str]) -> String {
         self.node.ask_scontrol(words).unwrap()
     }
 
-    fn refused(&self, words: &[&str]) -> String {
+    pub(crate) fn refused(&self, words: &[&str]) -> String {
         self.node.ask_scontrol(words).unwrap_err()
     }
 }

@@ -103,7 +103,6 @@ impl Slurm {
         }
         let refusal = self.whims.refusal.take();
         let read = refusal.map_or_else(|| Configuration::read(self, &root), Err);
-        let read = read.and_then(|read| Self::stumbles(&self.memory.jobs, &read, &[]).map(|()| read));
         match read {
             Ok(read) => {
                 // The old process saves what it has, partitions as they were included. The new one saves nothing.

@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test without its stage has to end")]
 
 mod knife;
+mod stage;
 mod stories;
 mod world;

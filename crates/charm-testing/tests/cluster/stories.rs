@@ -37,7 +37,7 @@ fn another_partition_config_reaches_slurmctld() {
 #[test]
 fn another_unit_is_another_node_and_changes_nothing_for_the_controller() {
     let (mut world, ..) = World::at_rest();
-    let job = world.slurm_job();
+    let job = world.job("compute-0");
     let before = world.machine("slurmctld/0").read(CONF);
     world.machine("slurmctld/0").take_calls();
     world.add_unit(&world.computes.clone());
@@ -55,7 +55,7 @@ fn another_unit_is_another_node_and_changes_nothing_for_the_controller() {
 #[test]
 fn a_relation_made_again_about_which_juju_tells_nothing_heals_by_timers() {
     let (world, theirs, _) = World::at_rest();
-    let job = world.slurm_job();
+    let job = world.job("compute-0");
     world.model.remove_relation(&theirs);
     world.model.settle();
     let (theirs, ours) = world.integrate();
@@ -101,11 +101,4 @@ fn a_controller_that_crashes_right_after_a_join_gets_its_node_back() {
     assert_eq!(world.slurm.nodes()["compute-0"], "IDLE+DYNAMIC_NORM");
     assert_eq!(world.status("compute/0"), "active: idle, partition compute");
     world.assert_rest();
-}
-
-impl World {
-    /// A job that runs on the first node.
-    fn slurm_job(&self) -> u64 {
-        self.machine("slurmctld/0").submit(charm_testing::FakeJob::running("compute", "compute-0"))
-    }
 }

@@ -2,7 +2,7 @@
 
 use charm::runtime::Charm;
 use charm::{AppName, Context, RelationId, Tools, UnitName};
-use charm_testing::{FakeMachine, FakeSlurm, Hook, Model};
+use charm_testing::{FakeJob, FakeMachine, FakeSlurm, Hook, Model};
 use slurm_unit::{Hands, View};
 use slurmctld_charm::Slurmctld;
 use slurmd_charm::Slurmd;
@@ -54,7 +54,12 @@ pub struct World {
 impl World {
     /// One controller and one node, whose units have run no hook yet.
     pub fn new() -> Self {
-        let (model, slurm) = (Model::new(), FakeSlurm::new());
+        Self::on(Model::new())
+    }
+
+    /// The same on a model of some kind: `Model::new().of_juju_3()`.
+    pub fn on(model: Model) -> Self {
+        let slurm = FakeSlurm::new();
         let controllers = model.deploy("slurmctld", SLURMCTLD).unwrap();
         let computes = model.deploy("compute", SLURMD).unwrap();
         // A name made up by chance would make every story another one.
@@ -83,6 +88,47 @@ impl World {
         self.model.integrate((&self.controllers, "slurmd"), (&self.computes, "slurmctld")).unwrap()
     }
 
+    /// A cluster at rest with several applications of nodes, each with so many units. `compute` is always there.
+    pub fn of_apps(model: Model, apps: &[(&str, usize)]) -> Self {
+        let mut world = Self::on(model);
+        for (name, count) in apps {
+            let (app, there) = match *name {
+                "compute" => (world.computes.clone(), 1),
+                name => (world.model.deploy(name, SLURMD).unwrap(), 0),
+            };
+            for _ in there..*count {
+                world.add_unit(&app);
+            }
+        }
+        world.model.settle();
+        for (name, _) in apps {
+            world.integrate_app(name);
+            world.model.settle();
+        }
+        world
+    }
+
+    /// Integrates an application of nodes, and returns the relation as the controller and as the nodes see it.
+    pub fn integrate_app(&self, app: &str) -> (RelationId, RelationId) {
+        self.model.integrate((&self.controllers, "slurmd"), (&app.parse().unwrap(), "slurmctld")).unwrap()
+    }
+
+    /// A job that runs on a node, in the partition of the node's application.
+    pub fn job(&self, node: &str) -> u64 {
+        self.slurm.submit(FakeJob::running(partition_of(node), node))
+    }
+
+    /// The units that are there, being removed or not.
+    pub fn units(&self) -> Vec<UnitName> {
+        self.machines.keys().filter(|unit| self.model.has_unit(unit)).cloned().collect()
+    }
+
+    /// The machine of the first controller.
+    pub fn controller(&self) -> &FakeMachine {
+        let unit = self.units().into_iter().find(|unit| unit.app() == self.controllers);
+        &self.machines[&unit.unwrap()]
+    }
+
     /// A cluster that has come to rest with one node.
     pub fn at_rest() -> (Self, RelationId, RelationId) {
         let world = Self::new();
@@ -106,7 +152,7 @@ impl World {
     pub fn assert_rest(&self) {
         assert!(self.model.timers().is_empty(), "{:?}", self.model.timers());
         self.model.knife().kill_before(usize::MAX);
-        for unit in self.machines.keys() {
+        for unit in &self.units() {
             let done = self.model.run(unit, &Hook::named("update-status")).unwrap();
             assert!(done.succeeded && done.writes().is_empty(), "{unit}: {done:#?}");
         }
@@ -115,11 +161,68 @@ impl World {
         self.model.knife().spare();
     }
 
+    /// Nothing was lost: no job, no reservation.
+    #[track_caller]
+    pub fn assert_nothing_lost(&self) {
+        assert_eq!(self.slurm.losses(), Vec::<String>::new());
+    }
+
+    /// Nothing of an application is left in Slurm: no node, no partition, no node set, no line in slurm.conf.
+    #[track_caller]
+    pub fn assert_gone(&self, app: &str) {
+        let nodes: Vec<String> = self.slurm.nodes().into_keys().filter(|node| partition_of(node) == app).collect();
+        assert!(nodes.is_empty(), "{nodes:?} are still there");
+        let partitions = self.slurm.partitions();
+        assert!(!partitions.contains_key(app), "partition {app} is still there: {partitions:?}");
+        assert!(!self.slurm.node_sets().iter().any(|set| set == app), "node set {app} is still there");
+        let conf = self.controller().read(CONF).unwrap();
+        let named = [format!("PartitionName={app}"), format!("NodeSet={app}")];
+        let is_its = |line: &&str| line.split(' ').next().is_some_and(|first| named.iter().any(|name| name == first));
+        let lines: Vec<&str> = conf.lines().filter(is_its).collect();
+        assert!(lines.is_empty(), "{lines:?} are still there");
+    }
+
+    /// The cluster is whole: nothing was lost, every node has a unit, and slurmctld survives a restart, a crash and a
+    /// takeover with all it knows.
+    #[track_caller]
+    pub fn assert_whole(&self) {
+        const SLURMCTLD: &str = "slurmctld.service";
+        self.assert_nothing_lost();
+        let names: Vec<String> = self.units().iter().map(UnitName::dashed).collect();
+        let ghosts: Vec<String> = self.slurm.nodes().into_keys().filter(|node| !names.contains(node)).collect();
+        assert!(ghosts.is_empty(), "{ghosts:?} have no unit");
+        let machine = self.controller();
+        let known = || (self.slurm.nodes(), self.slurm.partitions(), self.slurm.node_sets(), self.slurm.job_records());
+        let before = known();
+        let shocks: [(&str, &dyn Fn()); 4] = [
+            ("restart", &|| drop(machine.run("systemctl", &["restart", "--", SLURMCTLD]))),
+            ("reconfigure", &|| drop(machine.ask_scontrol(&["reconfigure"]))),
+            ("crash", &|| {
+                machine.crash(SLURMCTLD);
+                machine.revive(SLURMCTLD);
+            }),
+            ("takeover", &|| {
+                machine.crash(SLURMCTLD);
+                assert!(machine.take_over(), "slurmctld did not survive a takeover");
+                assert_eq!(known(), before, "after a takeover");
+                machine.crash(SLURMCTLD);
+                machine.revive(SLURMCTLD);
+            }),
+        ];
+        for (shock, shake) in shocks {
+            shake();
+            assert!(machine.is_running(SLURMCTLD), "slurmctld did not survive a {shock}");
+            assert_eq!(known(), before, "after a {shock}");
+            self.assert_nothing_lost();
+        }
+    }
+
     /// What there is in the end. Keys are random, so of them only that all of them agree.
     pub fn end(&self, relation: &RelationId) -> End {
         let mut files = BTreeMap::new();
         let mut keys = Vec::new();
-        for (unit, machine) in &self.machines {
+        for unit in &self.units() {
+            let machine = &self.machines[unit];
             let root = machine.machine().path("/");
             for top in ["etc", "run", "var"] {
                 walk(&root, &root.join(top), &mut |path, text| {
@@ -141,12 +244,12 @@ impl World {
             keys_agree: keys.iter().all(holds),
             files,
             bags: [&self.controllers, &self.computes].map(|app| self.model.app_bag(relation, app)).into(),
-            unit_bags: self.machines.keys().map(|unit| self.model.unit_bag(relation, unit)).collect(),
+            unit_bags: self.units().iter().map(|unit| self.model.unit_bag(relation, unit)).collect(),
             grants: self.model.grants(&self.controllers, AUTH_SECRET),
-            ports: self.machines.keys().map(|unit| self.model.ports(unit)).collect(),
-            statuses: self.machines.keys().map(|unit| self.status(unit.as_str())).collect(),
+            ports: self.units().iter().map(|unit| self.model.ports(unit)).collect(),
+            statuses: self.units().iter().map(|unit| self.status(unit.as_str())).collect(),
             nodes: self.slurm.nodes(),
-            partitions: self.machine("slurmctld/0").partitions(),
+            partitions: self.controller().partitions(),
             losses: self.slurm.losses(),
         }
     }
@@ -187,6 +290,11 @@ impl End {
         let (ours, theirs) = (rest(self), rest(other));
         Some(if ours == theirs { files } else { format!("{files}{ours}\n{theirs}") })
     }
+}
+
+/// The application whose unit a node is, which is also its partition.
+fn partition_of(node: &str) -> &str {
+    node.rsplit_once('-').map_or(node, |(app, _)| app)
 }
 
 fn walk(root: &Path, directory: &Path, found: &mut impl FnMut(String, String)) {
