@@ -253,6 +253,9 @@ fn a_partition_made_with_scontrol_may_be_written_into_the_file() {
     assert!(cluster.status().starts_with("blocked: config changes on hold: partition byhand"), "{}", cluster.status());
     cluster.machine.end_job(job);
     cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
+    assert_eq!(cluster.machine.partitions().len(), 2, "slurmctld would not survive the record");
+    cluster.machine.slurm().age_out();
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     assert_eq!(cluster.machine.partitions().len(), 1);
     assert_eq!(cluster.status(), "active: primary - UP");
 }
