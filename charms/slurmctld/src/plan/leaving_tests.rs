@@ -317,10 +317,9 @@ fn a_partition_whose_removal_slurm_refuses_stays_and_is_named() {
 
 #[test]
 fn a_leaving_partition_is_the_default_only_while_no_other_can_be() {
-    let default = |world: &World| {
+    let default = |world: &World| -> Option<String> {
         let conf = live(world);
-        let found = conf.partitions().find(|one| one.get("Default") == Some("YES")).map(|one| one.name().to_owned());
-        found
+        conf.partitions().find(|one| one.get("Default") == Some("YES")).map(|one| one.name().to_owned())
     };
     let world = World::serving().with_compute("compute", "").with_compute("gpu", "").with_unit("compute/0").settled();
     assert_eq!(default(&world).as_deref(), Some("compute"));
