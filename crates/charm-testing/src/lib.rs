@@ -11,6 +11,8 @@
 //! come in Juju's order, and timers call, until all is at rest ([`Model::settle`]). `tests/cluster` has both charms
 //! meet that way.
 //!
+//! A hook that pauses holds nobody else: [`Model::while_waiting`] says what happens meanwhile.
+//!
 //! A [`Knife`] ends a dispatch before any of its effects, to see what the next one makes of that.
 //!
 //! It is for tests only, and what passes here is not yet shown to work: whether Juju and Slurm really answer like this
@@ -51,6 +53,8 @@ mod schedule_tests;
 mod slurm;
 #[cfg(test)]
 mod slurm_tests;
+#[cfg(test)]
+mod waiting_tests;
 
 pub use hook::Hook;
 pub use knife::Knife;

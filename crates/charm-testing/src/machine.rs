@@ -3,18 +3,19 @@
 //! Which program does what is in the files below; here is only who gets called.
 
 mod packages;
+mod pause;
 mod systemd;
 
-use crate::knife::{Killed, Knife};
+use crate::knife::Knife;
 use crate::slurm::{FakeJob, FakeSlurm};
 use charm::UnitName;
 use packages::Archive;
+use pause::Meanwhile;
 use slurm_ops::Machine;
 use slurm_ops::command::{CommandRunner, Ended};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -35,25 +36,6 @@ struct Programs {
     slurm: Mutex<FakeSlurm>,
     unit: UnitName,
     meanwhile: Mutex<Meanwhile>,
-}
-
-/// What happens while a hook of this machine pauses.
-#[derive(Clone, Default)]
-struct Meanwhile {
-    waited: Duration,
-    /// The machine is not there any more for whoever pauses once more.
-    given_back: bool,
-    /// It lost its power while a hook paused.
-    cut: bool,
-    /// What a test wants to happen, and what its model does.
-    test: Option<Arc<dyn Fn(usize) + Send + Sync>>,
-    model: Option<Arc<dyn Fn(usize) + Send + Sync>>,
-}
-
-impl std::fmt::Debug for Meanwhile {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "Meanwhile({:?})", self.waited)
-    }
 }
 
 #[derive(Debug, Default)]
@@ -172,13 +154,6 @@ impl FakeMachine {
         self.programs.reboot(&mut self.programs.state());
     }
 
-    /// Gives the machine back: nobody runs there any more, and jobs that did are lost. A hook that pauses goes on until
-    /// it pauses again.
-    pub(crate) fn give_back(&self) {
-        self.programs.meanwhile().given_back = true;
-        self.programs.slurm().lock().give_back(self.programs.root.path());
-    }
-
     /// Has the slurmctld of this machine take control as a backup does when the primary is gone. Tells whether it
     /// survives.
     pub fn take_over(&self) -> bool {
@@ -195,22 +170,6 @@ impl FakeMachine {
             call.split_whitespace().next().map(str::to_owned)
         };
         texts.iter().filter_map(event).collect()
-    }
-
-    /// Has this happen whenever a hook of this machine pauses. It is told how often that hook has paused before, and
-    /// may do whatever a test may: no lock is held. [`Model::while_waiting`](crate::Model::while_waiting) is for all
-    /// machines at once.
-    pub fn while_waiting(&self, act: impl Fn(usize) + Send + Sync + 'static) {
-        self.programs.meanwhile().test = Some(Arc::new(act));
-    }
-
-    pub(crate) fn tell_model(&self, act: impl Fn(usize) + Send + Sync + 'static) {
-        self.programs.meanwhile().model = Some(Arc::new(act));
-    }
-
-    /// Returns how long all hooks of this machine have paused, in made-up time.
-    pub fn waited(&self) -> Duration {
-        self.programs.meanwhile().waited
     }
 
     /// Has the archive offer Slurm in another version than it does at first, such as `23.11.4-1.2ubuntu5`.
@@ -340,10 +299,6 @@ impl Programs {
         self.knife.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn meanwhile(&self) -> MutexGuard<'_, Meanwhile> {
-        self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn slurm(&self) -> FakeSlurm {
         self.slurm.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -447,24 +402,12 @@ impl CommandRunner for Programs {
         self.knife().before(format!("write /{}", shown.display()));
     }
 
+    fn now(&self) -> u64 {
+        self.slurm().lock().now()
+    }
+
     fn pause(&self, length: Duration) {
-        if self.meanwhile().given_back {
-            resume_unwind(Box::new(Killed));
-        }
-        let count = self.knife().pause(&self.unit, format!("pause {} s", length.as_secs()));
-        let meanwhile = {
-            let mut meanwhile = self.meanwhile();
-            meanwhile.waited += length;
-            meanwhile.cut = false;
-            meanwhile.clone()
-        };
-        self.slurm().lock().pass(length);
-        for act in [meanwhile.test, meanwhile.model].into_iter().flatten() {
-            act(count);
-        }
-        if self.meanwhile().cut {
-            resume_unwind(Box::new(Killed));
-        }
+        self.let_pass(length);
     }
 }
 

@@ -16,7 +16,7 @@ fn process(root: &Path, job: u64) -> PathBuf {
 
 impl Slurm {
     /// Seconds since 1970: it is as late as it is, and as much later as hooks have paused.
-    pub(super) fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         (now + self.passed).as_secs()
     }
@@ -39,9 +39,10 @@ impl Slurm {
 
     /// Ends the processes of a job wherever they are.
     pub(super) fn end_steps(&mut self, id: u64) {
-        for (home, job) in self.steps.extract_if(.., |(_, job)| *job == id) {
-            let _ = fs::remove_dir_all(process(&home, job));
+        for (home, job) in self.steps.iter().filter(|(_, job)| *job == id) {
+            let _ = fs::remove_dir_all(process(home, *job));
         }
+        self.steps.retain(|(_, job)| *job != id);
     }
 
     /// A machine is a node's. Jobs that run there have processes there.
@@ -67,12 +68,13 @@ impl Slurm {
             self.homes.remove(&name);
         }
         // Also those that slurmctld knows nothing of any more.
-        for (_, id) in self.steps.extract_if(.., |(home, _)| home == root) {
+        for id in self.steps_on(root) {
             let _ = fs::remove_dir_all(process(root, id));
             if !self.losses.iter().any(|loss| loss.starts_with(&format!("job {id}: "))) {
                 self.losses.push(format!("job {id}: its machine was given back"));
             }
         }
+        self.steps.retain(|(home, _)| home != root);
         self.stop_slurmd(root);
         self.crash_controller(root);
     }
