@@ -1,6 +1,7 @@
 //! Makes one change, without deciding anything, and says what it found out. What a change means for the facts is here
 //! as well.
 
+use crate::applications::Applications;
 use crate::config::files::{Config, Files};
 use crate::facts::{Asked, Fact, Facts, Question};
 use crate::keys::Key;
@@ -8,13 +9,14 @@ use crate::names;
 use crate::step::{Outcome, Step};
 use charm::Status;
 use charm::tools::{Port, SecretAnswer};
+use slurm_conf::{HostList, NodeName};
 use slurm_ops::files::{self, Access};
-use slurm_ops::scontrol::{self, Candidate};
+use slurm_ops::scontrol::{self, Candidate, PartitionState, ScontrolError};
 use slurm_ops::{HostWriter, keys, sentinel, systemd};
 use slurm_unit::install::InstallStep;
 use slurm_unit::note::{self, Noted};
 use slurm_unit::service::ServiceStep;
-use slurm_unit::{Error, Hands};
+use slurm_unit::{Error, Hands, LEAVING_REASON};
 use std::time::Duration;
 
 /// How long a slurmctld that starts may take to answer.
@@ -77,6 +79,15 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
                 false
             })));
         }
+        Step::NoteApplications(applications) if applications.is_empty() => note::remove::<Applications>(host)?,
+        Step::NoteApplications(applications) => note::write(host, applications)?,
+        Step::ClosePartition(name) => {
+            return Ok(changed(scontrol::set_partition_state(host, name, PartitionState::Inactive)));
+        }
+        Step::ReopenPartition(name, state) => return Ok(changed(scontrol::set_partition_state(host, name, *state))),
+        Step::DrainNodes(nodes) => return Ok(changed(drain(host, nodes))),
+        Step::DeleteNode(name) => return Ok(changed(scontrol::delete_node(host, name))),
+        Step::DeletePartition(name) => return Ok(changed(scontrol::delete_partition(host, name))),
         Step::OpenPort => juju.open_port(Port::tcp(names::PORT)),
         Step::AddSecret(key, content) => {
             let (label, description) = key.secret();
@@ -91,6 +102,25 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         Step::PublishPeerUnit(relation, bag) => juju.relation_set_unit(relation, bag),
     }
     Ok(Outcome::Done)
+}
+
+/// What slurmctld does not do now the timer tries again.
+fn changed(outcome: Result<(), ScontrolError>) -> Outcome {
+    Outcome::Changed(outcome.map_err(|error| {
+        tracing::warn!("{error}");
+        error.to_string()
+    }))
+}
+
+/// Drains nodes, as many at a time as a command line holds.
+fn drain(host: &HostWriter, nodes: &[NodeName]) -> Result<(), ScontrolError> {
+    const AT_ONCE: usize = 1000;
+    for some in nodes.chunks(AT_ONCE) {
+        let names: Vec<&str> = some.iter().map(NodeName::as_str).collect();
+        let list = HostList::of_nodes(&names.join(",")).expect("invariant: names of nodes make a list");
+        scontrol::drain_nodes(host, &list, LEAVING_REASON)?;
+    }
+    Ok(())
 }
 
 /// Writes the files under their names with a suffix, slurm.conf last.
@@ -122,14 +152,16 @@ pub fn announce(step: &Step) -> Option<Status> {
 }
 
 /// What is known about slurmctld only until something happens to it.
-const VOLATILE: [Question; 7] = [
+const VOLATILE: [Question; 9] = [
     Question::Unit,
     Question::Complaint,
     Question::ShutOut,
     Question::PartitionSettings,
     Question::NodeSettings,
     Question::Load,
-    Question::BusyPartitions,
+    Question::JobRecords,
+    Question::Nodes,
+    Question::Reservations,
 ];
 
 /// Takes over what a step has changed.
@@ -182,6 +214,15 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         Step::Reconfigure(_) | Step::RestoreOverrides(_) | Step::StartDaemon | Step::RestartDaemon => {
             facts.forget(&VOLATILE);
         }
+        Step::NoteApplications(applications) => {
+            let noted = if applications.is_empty() { Noted::Absent } else { Noted::Known(applications.clone()) };
+            facts.learn(Fact::Applications(noted));
+        }
+        Step::ClosePartition(_)
+        | Step::ReopenPartition(..)
+        | Step::DrainNodes(_)
+        | Step::DeleteNode(_)
+        | Step::DeletePartition(_) => facts.forget(&VOLATILE),
         Step::SavePartitions { .. } => {
             if let Outcome::Saved(saved) = outcome {
                 facts.learn(Fact::PartitionsSaved(*saved));

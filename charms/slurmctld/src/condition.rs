@@ -6,9 +6,11 @@ use crate::facts::{Facts, RejectedHost};
 use crate::identity::StateProblem;
 use crate::names;
 use charm::{AppName, Status, UnitName};
+use slurm_conf::{NodeName, PartitionName};
 use slurm_ops::journal::Cause;
 use slurm_unit::OptionProblem;
 use slurm_unit::install::InstallCondition;
+use std::fmt;
 
 /// A reason why this unit is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +63,67 @@ pub enum Condition {
     SilentApplication(AppName),
     /// A takeover would restore older partitions.
     PartitionsUnsaved,
+    /// The relation with this application has ended, and its partition cannot go yet.
+    Leaves { app: PartitionName, held: PartitionHeld },
+    /// A node has no unit any more, and its record cannot go yet.
+    NodeWithoutUnit { node: NodeName, held: NodeHeld },
+    /// What has to be known about this application, and whether it has left, could not be found out.
+    Unaccounted(PartitionName),
+}
+
+/// What holds the partition of an application that leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PartitionHeld {
+    /// These wait in it. They would wait for ever.
+    Pending(Vec<String>),
+    /// So many run in it.
+    Running(usize),
+    /// The records of so many that have ended.
+    Ended(usize),
+    /// Their records are left.
+    Nodes(Vec<String>),
+    /// The record of a node, which is held itself.
+    Node(NodeName, NodeHeld),
+    /// slurmctld did not do what it was asked to.
+    Slurmctld(String),
+}
+
+/// What holds the record of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeHeld {
+    /// This one is on it.
+    Job(String),
+    /// This one waits for it by name.
+    Pending(String),
+    Reservation(String),
+    /// slurmctld did not do what it was asked to.
+    Slurmctld(String),
+}
+
+impl fmt::Display for PartitionHeld {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pending(jobs) => write!(formatter, "pending jobs {}: cancel or move them", charm::text::some(jobs)),
+            Self::Running(1) => write!(formatter, "1 job runs"),
+            Self::Running(count) => write!(formatter, "{count} jobs run"),
+            Self::Ended(1) => write!(formatter, "1 ended job ages out (MinJobAge)"),
+            Self::Ended(count) => write!(formatter, "{count} ended jobs age out (MinJobAge)"),
+            Self::Nodes(nodes) => write!(formatter, "waits for nodes {}", charm::text::some(nodes)),
+            Self::Node(node, held) => write!(formatter, "node {node} is held by {held}"),
+            Self::Slurmctld(why) => write!(formatter, "slurmctld: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for NodeHeld {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(job) => write!(formatter, "job {job}"),
+            Self::Pending(job) => write!(formatter, "pending job {job}"),
+            Self::Reservation(name) => write!(formatter, "reservation {name}"),
+            Self::Slurmctld(why) => write!(formatter, "slurmctld: {why}"),
+        }
+    }
 }
 
 impl charm::runtime::Condition for Condition {
@@ -120,9 +183,13 @@ impl charm::runtime::Condition for Condition {
                 };
                 Status::active(format!("refuses {host}: {why}"))
             }
-            Self::GrantPending | Self::StaleRelation(_) | Self::SilentApplication(_) | Self::PartitionsUnsaved => {
-                Status::active("")
-            }
+            Self::Leaves { app, held } => Status::active(format!("{app} leaves: {held}")),
+            Self::NodeWithoutUnit { node, held } => Status::active(format!("node {node} has no unit: held by {held}")),
+            Self::GrantPending
+            | Self::StaleRelation(_)
+            | Self::SilentApplication(_)
+            | Self::PartitionsUnsaved
+            | Self::Unaccounted(_) => Status::active(""),
         }
     }
 

@@ -14,6 +14,14 @@ fn shown(world: &World) -> String {
     world.shown()
 }
 
+fn leaver(name: &str) -> PartitionName {
+    name.parse().unwrap()
+}
+
+fn node(name: &str) -> NodeName {
+    name.parse().unwrap()
+}
+
 /// One example of each condition. The match is there so that a new one needs an example, too.
 fn samples() -> Vec<Condition> {
     let app = |name: &str| -> AppName { name.parse().unwrap() };
@@ -46,6 +54,9 @@ fn samples() -> Vec<Condition> {
         Condition::StaleRelation(app("compute")),
         Condition::SilentApplication(app("compute")),
         Condition::PartitionsUnsaved,
+        Condition::Leaves { app: leaver("compute"), held: PartitionHeld::Running(2) },
+        Condition::NodeWithoutUnit { node: node("compute-1"), held: NodeHeld::Pending("17".to_owned()) },
+        Condition::Unaccounted(leaver("compute")),
     ];
     for sample in &samples {
         match sample {
@@ -72,7 +83,10 @@ fn samples() -> Vec<Condition> {
             | Condition::GrantPending
             | Condition::StaleRelation(_)
             | Condition::SilentApplication(_)
-            | Condition::PartitionsUnsaved => {}
+            | Condition::PartitionsUnsaved
+            | Condition::Leaves { .. }
+            | Condition::NodeWithoutUnit { .. }
+            | Condition::Unaccounted(_) => {}
         }
     }
     samples
@@ -121,6 +135,22 @@ fn statuses() -> Vec<Status> {
     let causes = [Cause::Clocks, Cause::Authentication, Cause::NameResolution];
     let rejected = |cause| Condition::RejectedHost(RejectedHost { host: text("10.0.0.5"), cause });
     conditions.extend(causes.map(rejected));
+    let held_nodes = || {
+        let held = [NodeHeld::Job(text("12")), NodeHeld::Pending(text("17")), NodeHeld::Reservation(text("maint"))];
+        held.into_iter().chain([NodeHeld::Slurmctld(text("no"))])
+    };
+    conditions.extend(held_nodes().map(|held| Condition::NodeWithoutUnit { node: node("compute-1"), held }));
+    let held = [
+        PartitionHeld::Pending(vec![text("17"), text("18")]),
+        PartitionHeld::Running(1),
+        PartitionHeld::Running(2),
+        PartitionHeld::Ended(1),
+        PartitionHeld::Ended(3),
+        PartitionHeld::Nodes(vec![text("compute-0"), text("compute-1")]),
+        PartitionHeld::Slurmctld(text("no")),
+    ];
+    let held = held.into_iter().chain(held_nodes().map(|held| PartitionHeld::Node(node("compute-0"), held)));
+    conditions.extend(held.map(|held| Condition::Leaves { app: leaver("compute"), held }));
     let shown = |one: &Condition| status(&Facts::default(), std::slice::from_ref(one));
     let mut statuses: Vec<Status> = conditions.iter().map(shown).collect();
     // Said while a step is taken, and by what all charms share.

@@ -6,6 +6,7 @@ mod archives;
 mod crash;
 mod harm;
 mod hostile;
+mod leaving;
 mod losses;
 mod world;
 
@@ -104,6 +105,8 @@ fn a_settled_hook_starts_no_more_than_its_reads_need() {
         // The application's bag and ours in the one, both of ours in the other.
         ("relation-get", 4),
         ("config-get", 1),
+        // Who of the compute units exists.
+        ("goal-state", 1),
         // Two secrets, and whether their content is still there; of the one that others read also who may.
         ("secret-info-get", 1),
         ("secret-get", 2),
@@ -249,6 +252,9 @@ fn a_partition_made_with_scontrol_may_be_written_into_the_file() {
     assert_eq!(cluster.machine.partitions().len(), 2);
     assert!(cluster.status().starts_with("blocked: config changes on hold: partition byhand"), "{}", cluster.status());
     cluster.machine.end_job(job);
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
+    assert_eq!(cluster.machine.partitions().len(), 2, "slurmctld would not survive the record");
+    cluster.machine.slurm().age_out();
     cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     assert_eq!(cluster.machine.partitions().len(), 1);
     assert_eq!(cluster.status(), "active: primary - UP");

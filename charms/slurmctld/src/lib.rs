@@ -1,6 +1,7 @@
 //! The slurmctld charm: the controller of a Slurm cluster. Only wiring is here; the program itself is `main.rs`.
 
 mod actions;
+mod applications;
 mod apply;
 mod condition;
 mod config;

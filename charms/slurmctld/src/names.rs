@@ -59,6 +59,8 @@ pub const ACCEPTED: &str = ".accepted";
 pub const REJECTIONS: &str = "/etc/slurm/refused.json";
 /// A note: what was set with scontrol before the reconfigure that is under way.
 pub const OVERRIDES: &str = "/etc/slurm/by-hand.json";
+/// A note: the applications that this cluster has served, and how far each has come.
+pub const APPLICATIONS: &str = "/etc/slurm/applications.json";
 /// What a shared file system is mounted on in a cluster that keeps its state on the network.
 pub const CHECKPOINT_DIRECTORY: &str = "/var/lib/slurm/checkpoint";
 pub const STATE_DIRECTORY: &str = "/var/lib/slurm/checkpoint/state";

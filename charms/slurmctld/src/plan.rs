@@ -4,9 +4,12 @@
 //! that the next one builds on ends its round, so that the next decision rests on what has really come of it.
 
 mod foundation;
+mod leaving;
+mod records;
 mod share;
 
 use crate::Slurmctld;
+use crate::applications::Applications;
 use crate::condition::Condition;
 use crate::config::Situation;
 use crate::config::files::Config;
@@ -21,10 +24,13 @@ use crate::names;
 use crate::step::{Outcome, Step};
 use charm::Status;
 use charm::runtime::{Condition as _, Planned};
+use leaving::Departures;
+use slurm_conf::PartitionName;
 use slurm_ops::packages::Obstacle as InstallProblem;
 use slurm_unit::install::InstallStep;
 use slurm_unit::options::objection;
 use slurm_unit::{OptionProblem, Trigger};
+use std::collections::BTreeSet;
 
 type Plan = charm::runtime::Plan<Step, Condition>;
 
@@ -38,7 +44,9 @@ pub fn plan(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
     let plan = decide(facts, attempts)?;
     // Asked only where it matters, because it costs a process: a leaving unit begins nothing, waits for nothing, and
     // is never blocked.
-    let begins = plan.steps.iter().any(Step::is_for_a_unit_that_stays);
+    let removes =
+        || facts.applications().is_ok_and(|noted| noted.known().is_some_and(|all| all.removing().count() > 0));
+    let begins = plan.steps.iter().any(|step| step.is_for_a_unit_that_stays() || removes());
     let ill = || plan.conditions.iter().any(|condition| !matches!(condition.status(), Status::Active(_)));
     if (begins || (plan.steps.is_empty() && ill())) && *facts.leaving()? {
         return Ok(Plan::rest(vec![Condition::Leaving]));
@@ -59,6 +67,7 @@ fn decide(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
         Question::ServiceFiles,
         Question::Rejections,
         Question::Overrides,
+        Question::Applications,
         Question::RetryTimer,
     ])?;
     let role = identity::role(facts)?;
@@ -110,7 +119,7 @@ impl Controller<'_> {
         let Some(version) = facts.installation()?.version.map(|version| version.to_string()) else {
             return Ok(Plan::rest(self.conditions));
         };
-        let no_rejections = Rejections::default();
+        let (no_rejections, no_applications) = (Rejections::default(), Applications::default());
         let situation = Situation {
             options,
             host: facts.host()?,
@@ -118,6 +127,7 @@ impl Controller<'_> {
             configuration: facts.configuration()?,
             rejections: facts.rejections()?.known().unwrap_or(&no_rejections),
             computes: facts.computes()?,
+            applications: facts.applications()?.known().unwrap_or(&no_applications),
             identity: &identity,
         };
         if let Some(step) = share::request_mount(facts, &identity)? {
@@ -175,6 +185,9 @@ impl Controller<'_> {
         if self.facts.store()?.local {
             questions.extend([Question::StateProblem, Question::PartitionsSaved]);
         }
+        if leader && !situation.applications.is_empty() {
+            questions.push(Question::GoalState);
+        }
         questions.extend(share::of_upkeep(leader));
         self.facts.need(&questions)
     }
@@ -189,8 +202,19 @@ impl Controller<'_> {
         if daemon != Daemon::Answering {
             self.conditions.push(Condition::Daemon(daemon.clone()));
         }
-        let readable = facts.rejections()?.problem().is_none() && facts.overrides()?.problem().is_none();
-        if leader && readable {
+        let notes = [facts.rejections()?.problem(), facts.overrides()?.problem(), facts.applications()?.problem()];
+        let readable = notes == [None; 3];
+        let mut steady = true;
+        if leader && readable && daemon == Daemon::Answering {
+            let mut departures = Departures::new(situation, facts, self.attempts)?;
+            let steps = departures.plan()?;
+            if !steps.is_empty() {
+                return Ok(steps);
+            }
+            self.conditions.append(&mut departures.conditions);
+            steady = !departures.is_stuck;
+        }
+        if leader && readable && steady {
             let noted = facts.overrides()?.known();
             let mut rollout = Rollout {
                 situation: *situation,
@@ -250,7 +274,8 @@ impl Controller<'_> {
 
     /// A note that cannot be read is never "none": what it is about may be half done.
     fn notes(&mut self) -> Result<(), Ask> {
-        let problems = [self.facts.rejections()?.problem(), self.facts.overrides()?.problem()];
+        let facts = self.facts;
+        let problems = [facts.rejections()?.problem(), facts.overrides()?.problem(), facts.applications()?.problem()];
         self.conditions.extend(problems.into_iter().flatten().map(|why| Condition::NoteUnreadable(why.to_owned())));
         Ok(())
     }
@@ -260,7 +285,8 @@ impl Controller<'_> {
         let missing = situation.options.missing_file(&situation.configuration.conf_dir_files);
         self.conditions.extend(missing.map(Condition::Option));
         let wanted = wanted_partitions(situation.computes);
-        let partitions = wanted.keys().map(|name| ConfigSource::Partition(name.to_string()));
+        let partitions: BTreeSet<&PartitionName> = wanted.keys().chain(situation.applications.removing()).collect();
+        let partitions = partitions.into_iter().map(|name| ConfigSource::Partition(name.to_string()));
         let sources = [ConfigSource::File, ConfigSource::Parameters, ConfigSource::Tracking];
         for source in sources.into_iter().chain(partitions) {
             let Some(reason) = situation.rejection(&source) else { continue };

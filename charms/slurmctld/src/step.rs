@@ -1,5 +1,6 @@
 //! The changes that a plan can consist of, and what each finds out. A step says what, never how.
 
+use crate::applications::Applications;
 use crate::config::files::Files;
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Overrides;
@@ -8,10 +9,10 @@ use crate::keys::Key;
 use crate::names;
 use charm::tools::SecretContent;
 use charm::{Databag, RelationId, SecretId};
-use slurm_conf::PartitionName;
 use slurm_conf::overrides::{NodeSettings, PartitionSettings, Update};
+use slurm_conf::{NodeName, PartitionName};
 use slurm_ops::packages::Obstacle as InstallProblem;
-use slurm_ops::scontrol::{Candidate, Reconfigure};
+use slurm_ops::scontrol::{Candidate, PartitionState, Reconfigure};
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::ServiceStep;
 use std::fmt;
@@ -58,6 +59,18 @@ pub enum Step {
     RestartDaemon,
     /// Makes slurmctld write its partitions to the state directory, through one that exists.
     SavePartitions { partition: PartitionName, settings: PartitionSettings },
+    /// Notes how far the applications have come that this cluster has served.
+    NoteApplications(Applications),
+    /// Has a partition take and start no job.
+    ClosePartition(PartitionName),
+    /// Gives a partition the state back that it had before it was closed.
+    ReopenPartition(PartitionName, PartitionState),
+    /// Keeps new jobs from nodes that leave.
+    DrainNodes(Vec<NodeName>),
+    /// Deletes the record of a node that has no unit.
+    DeleteNode(NodeName),
+    /// Deletes a partition at runtime, which comes before its lines in slurm.conf.
+    DeletePartition(PartitionName),
     /// Has Juju open the port of slurmctld.
     OpenPort,
     /// Makes a secret of a key.
@@ -88,6 +101,8 @@ pub enum Outcome {
     RestoreOverrides(Result<(), String>),
     /// The partitions were seen on the disk.
     Saved(bool),
+    /// Why slurmctld did not make a change.
+    Changed(Result<(), String>),
 }
 
 impl Step {
@@ -136,6 +151,12 @@ impl fmt::Display for Step {
             Self::StartDaemon => write!(formatter, "start slurmctld"),
             Self::RestartDaemon => write!(formatter, "restart slurmctld"),
             Self::SavePartitions { .. } => write!(formatter, "save partitions"),
+            Self::NoteApplications(_) => write!(formatter, "note the applications"),
+            Self::ClosePartition(name) => write!(formatter, "close partition {name}"),
+            Self::ReopenPartition(name, _) => write!(formatter, "reopen partition {name}"),
+            Self::DrainNodes(nodes) => write!(formatter, "drain {}", charm::text::some(nodes)),
+            Self::DeleteNode(name) => write!(formatter, "delete node {name}"),
+            Self::DeletePartition(name) => write!(formatter, "delete partition {name}"),
             Self::OpenPort => write!(formatter, "open port {}", names::PORT),
             Self::AddSecret(key, _) => write!(formatter, "add secret {}", key.label()),
             Self::RefillSecret(key, ..) => write!(formatter, "put the key back into secret {}", key.label()),

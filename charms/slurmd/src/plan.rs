@@ -181,7 +181,9 @@ fn unrelated(facts: &Facts, attempts: &Tried, steps: Vec<Step>, mut conditions: 
     if *facts.leaving()? {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
-    let expected = *facts.relation_expected()?;
+    // Juju goes on naming a relation that ends, as long as another unit has not left it.
+    let under_way = facts.note()?.node.as_ref().is_ok_and(|note| note.departure().is_some());
+    let expected = !under_way && *facts.relation_expected()?;
     if !expected && is_part(facts)? {
         return leave(facts, attempts, Why::Relation);
     }

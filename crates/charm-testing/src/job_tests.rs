@@ -88,7 +88,9 @@ fn a_job_ends_by_itself_when_its_time_has_passed() {
     lab.slurm.submit(FakeJob::running("a", "n-0").lasting(2));
     lab.slurm.submit(FakeJob { limit: Some(3), ..FakeJob::running("a", "n-0") });
     let pause = |seconds| lab.node.machine().writer().pause(Duration::from_secs(seconds));
+    let began = lab.controller.machine().host().now();
     pause(60);
+    assert!(lab.controller.machine().host().now() >= began + 60, "the clocks of a cluster agree");
     assert_eq!(lab.slurm.jobs(), [1, 2]);
     pause(60);
     assert_eq!(lab.slurm.jobs(), [2]);

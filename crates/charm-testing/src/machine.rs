@@ -402,6 +402,10 @@ impl CommandRunner for Programs {
         self.knife().before(format!("write /{}", shown.display()));
     }
 
+    fn now(&self) -> u64 {
+        self.slurm().lock().now()
+    }
+
     fn pause(&self, length: Duration) {
         self.let_pass(length);
     }

@@ -10,6 +10,7 @@
 mod aspect;
 
 use crate::effective::EffectiveConf;
+use crate::hostlist::HostList;
 use crate::name::PartitionName;
 use aspect::ASPECTS;
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,15 @@ impl PartitionSettings {
     /// Returns the names of the partitions.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
+    }
+
+    /// Returns the nodes of a partition. None: there is no such partition, or the list cannot be read.
+    pub fn nodes(&self, name: &PartitionName) -> Option<HostList> {
+        self.0.get(name.as_str())?;
+        match self.get(name, "Nodes").unwrap_or_default() {
+            "(null)" => Some(HostList::default()),
+            list => list.parse().ok(),
+        }
     }
 
     /// Returns the partitions that a configuration does not have. With the next reconfigure they are gone, and with

@@ -125,6 +125,15 @@ impl Host {
         self.place.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
+    /// Returns the time of the machine in seconds since 1970. Unlike [`clock::now`](crate::clock::now) it knows of
+    /// pauses in which no time really passed.
+    pub fn now(&self) -> u64 {
+        match &self.place.runner {
+            Some(runner) => runner.now(),
+            None => crate::clock::now(),
+        }
+    }
+
     /// Announces that a file is about to be read, to the runner that takes the system's place.
     pub(crate) fn before_read(&self, path: &Path) {
         if let Some(runner) = &self.place.runner {

@@ -13,7 +13,9 @@ mod reservation;
 mod smoke;
 
 pub use by_hand::{job_count, node_count, node_settings, partition_settings, update};
-pub use jobs::{JobRecord, LocalJobs, cancel_jobs, jobs, jobs_on, jobs_waiting_for, live_jobs, local_jobs};
+pub use jobs::{
+    JobPhase, JobRecord, LocalJobs, cancel_jobs, job_records, jobs, jobs_on, jobs_waiting_for, live_jobs, local_jobs,
+};
 pub use judge::{judge_node, judge_partition};
 pub use node::{
     NodeLookup, NodeNotes, NodeRecord, NodeWord, Nodes, delete_node, drain_nodes, fail_node, node, nodes, resume_nodes,

@@ -3,7 +3,7 @@
 mod support;
 
 use slurm_conf::{NodeName, PartitionName};
-use slurm_ops::scontrol::{self, JobRecord, LocalJobs, PartitionState, Refusal, ScontrolError};
+use slurm_ops::scontrol::{self, JobPhase, JobRecord, LocalJobs, PartitionState, Refusal, ScontrolError};
 use support::Sandbox;
 
 const CONNECT_FAILURE: &str = "error: Unable to contact slurm controller (connect failure)\n";
@@ -40,6 +40,51 @@ fn jobs_say_where_they_run_and_what_they_wait_for() {
     assert!(waiting("compute-2").is_empty());
     assert_eq!(sandbox.calls()[0], "squeue --json=v0.0.42");
     assert_eq!(sandbox.calls()[1], "squeue -t PENDING --json=v0.0.42");
+}
+
+#[test]
+fn the_record_of_a_job_says_how_far_it_has_come() {
+    let record = |state: &str, partition: &str| -> JobRecord {
+        let record = serde_json::json!({
+            "job_id": 7, "name": "test", "user_name": "ubuntu", "partition": partition, "nodes": "compute-[0-1]",
+            "required_nodes": "", "job_state": state.split('+').collect::<Vec<_>>(),
+        });
+        serde_json::from_value(record).unwrap()
+    };
+    for (state, phase) in [
+        ("PENDING", JobPhase::Waiting),
+        ("PENDING+REQUEUED", JobPhase::Waiting),
+        ("PENDING+COMPLETING", JobPhase::Active),
+        ("RUNNING", JobPhase::Active),
+        ("SUSPENDED", JobPhase::Active),
+        ("COMPLETED+COMPLETING", JobPhase::Active),
+        ("SOMETHING_NEW", JobPhase::Active),
+        ("COMPLETED", JobPhase::Ended),
+        ("CANCELLED", JobPhase::Ended),
+        ("NODE_FAIL", JobPhase::Ended),
+    ] {
+        let job = record(state, "compute");
+        assert_eq!(job.phase(), phase, "{state}");
+        assert_eq!(job.is_on(&node("compute-1")), phase == JobPhase::Active, "{state}");
+        assert!(!job.is_on(&node("compute-2")));
+    }
+    assert!(record("PENDING", "gpu,compute").names_partition(&compute()));
+    assert!(!record("PENDING", "gpu,compute2").names_partition(&compute()));
+}
+
+#[test]
+fn every_record_is_asked_for() {
+    let sandbox = answering("squeue", include_str!("recorded/jobs.json"), "", 0);
+    assert_eq!(scontrol::job_records(&sandbox.machine().host()).unwrap().len(), 5);
+    assert_eq!(sandbox.calls(), ["squeue --all --states=all --json=v0.0.42"]);
+}
+
+#[test]
+fn the_state_of_a_partition_is_read_in_slurms_words() {
+    let read = |word| PartitionState::from_shown(word);
+    assert_eq!(read("UP"), Some(PartitionState::Up));
+    assert_eq!(read("inactive"), Some(PartitionState::Inactive));
+    assert_eq!(read("ODD"), None);
 }
 
 #[test]

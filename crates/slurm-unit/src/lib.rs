@@ -6,6 +6,7 @@
 //! | packages, hold, needrestart, workload version | [`install`] |
 //! | how systemd treats the daemon, and the call when it fails | [`service`] |
 //! | to be called again by itself | [`retry`] |
+//! | what a drain says that a charm made because a node leaves | [`leaving`] |
 //! | notes that outlive a dispatch, a refresh and a reboot | [`note`] |
 //! | an option that cannot be used, in one form | [`options`] |
 //! | requests about nodes and their jobs | [`actions`] |
@@ -21,6 +22,7 @@
 pub mod actions;
 pub mod error;
 pub mod install;
+pub mod leaving;
 pub mod note;
 pub mod options;
 pub mod profile;
@@ -29,10 +31,8 @@ pub mod service;
 pub mod view;
 mod wiring;
 
-/// The reason of a drain that a charm made because a node leaves. Nobody else's drain says this.
-pub const LEAVING_REASON: &str = "juju: leaving the cluster";
-
 pub use error::Error;
+pub use leaving::LEAVING_REASON;
 pub use options::OptionProblem;
 pub use profile::Profile;
 pub use view::{Hands, Trigger, View};

@@ -4,7 +4,7 @@ use super::files::Files;
 use super::rejection_tests::objecting;
 use super::rollout::tests::candidate;
 use crate::daemon::Daemon;
-use crate::plan::situations::{World, wants};
+use crate::plan::situations::{World, job, wants};
 use crate::plan::tests::{check, live};
 
 const NOTHING: [&str; 0] = [];
@@ -35,9 +35,10 @@ fn the_only_partition_is_the_default_until_somebody_chooses() {
     world.computes[1].data = wants("gpu", "");
     let mut world = world.settled();
     assert_eq!(default(&world), ["PartitionName=compute"]);
-    // A partition outlives its relation, and so does its being the default.
+    // Once its application leaves, another one is it.
     world.computes.remove(0);
-    assert_eq!(default(&world.settled()), ["PartitionName=compute"]);
+    world.jobs.push(job(7, "compute", "RUNNING", "compute-0", ""));
+    assert_eq!(default(&world.settled()), ["PartitionName=gpu"]);
 }
 
 #[test]

@@ -80,7 +80,16 @@ impl Situation<'_> {
             }
         }
         let mut wanted: Vec<_> = wanted_partitions(self.computes).into_values().collect();
-        wanted.retain(|(partition, _)| takes(&ConfigSource::Partition(partition.name().to_string())));
+        wanted.retain(|(partition, _)| {
+            let name = partition.name().as_str();
+            // One that is on its way out is gone before it comes again.
+            takes(&ConfigSource::Partition(name.to_owned())) && !self.applications.is_removing(name)
+        });
+        for name in self.applications.removing() {
+            if takes(&ConfigSource::Partition(name.to_string())) {
+                conf.remove_partition(name.as_str());
+            }
+        }
         managed_keys::set_partitions(self, &mut conf, &wanted);
         let usable = || self.options.missing_file(&self.configuration.conf_dir_files).is_none();
         let parameters = self.options.pairs().filter(|_| takes(&ConfigSource::Parameters) && usable());
@@ -99,9 +108,10 @@ impl Situation<'_> {
     /// Returns the changes that lead from the accepted files to `files`.
     pub fn changes(&self, files: &Files) -> Vec<ChangeFingerprint> {
         let wanted = wanted_partitions(self.computes);
-        // A partition that no application wants is an administrator's.
+        // A partition that no application wants, and none leaves behind, is an administrator's.
+        let ours = |name: &str| wanted.keys().any(|own| own.as_str() == name) || self.applications.is_leaving(name);
         let by_hand = |source: ConfigSource| match source {
-            ConfigSource::Partition(name) if !wanted.keys().any(|own| own.as_str() == name) => ConfigSource::File,
+            ConfigSource::Partition(name) if !ours(&name) => ConfigSource::File,
             other => other,
         };
         let sources = difference(&self.parsed(&self.baseline()), &self.parsed(files));
@@ -127,6 +137,7 @@ impl Situation<'_> {
             ConfigSource::Tracking => {
                 format!("{} {}", self.options.texts.process_tracking, self.options.texts.cgroup_parameters)
             }
+            ConfigSource::Partition(name) if self.applications.is_removing(name) => "none".to_owned(),
             ConfigSource::Partition(name) => {
                 let wanted = wanted_partitions(self.computes);
                 let own = wanted.iter().find(|(own, _)| own.as_str() == name);

@@ -42,11 +42,12 @@ pub fn judge(situation: &Situation<'_>, facts: &Facts, new: &Config, answering: 
     if let Some(settings) = settings {
         let mut gone = settings.missing_in(new);
         running.partitions = Some(settings.names().map(str::to_owned).collect());
-        // A partition that an administrator took out of the file may go when it has no jobs.
+        // A partition that an administrator took out of the file may go when no job names it: slurmctld does not
+        // survive the record of a job whose partition is gone, also if the job has ended.
         if gone.iter().any(|name| old.has_partition(name))
-            && let Asked::Answer(busy) = facts.busy_partitions()?
+            && let Asked::Answer(jobs) = facts.job_records()?
         {
-            gone.retain(|name| !busy.contains(name));
+            gone.retain(|name| !jobs.iter().any(|job| job.partition.split(',').any(|own| own == name)));
             running.idle_partitions = gone;
         }
     }

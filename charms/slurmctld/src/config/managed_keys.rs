@@ -201,8 +201,8 @@ fn is_default(record: &Record<'_>) -> bool {
 /// Writes the partitions of applications, and makes one partition of the file the default. All at once: a partition
 /// whose options only change their order is not written again.
 ///
-/// A partition whose relation is gone stays: jobs may run or wait in it, and slurmctld fails every job whose partition
-/// disappears. Taking one out needs its jobs to have ended first, and that is not a matter of one hook.
+/// A partition whose relation is gone stays while jobs and nodes name it: slurmctld fails every job whose partition
+/// disappears. When it may go is decided in `plan/leaving.rs`.
 pub(super) fn set_partitions(situation: &Situation<'_>, conf: &mut SlurmConf, wanted: &[Wanted<'_>]) {
     let default = default_partition(situation, conf, wanted);
     for (partition, nodeset) in wanted {
@@ -233,22 +233,25 @@ fn marked(mut partition: Partition, default: Option<&PartitionName>) -> Partitio
 
 /// Returns the partition that is to be the default: the operator's choice if it is there, else that of the first
 /// application that says so, else a partition of the administrator's own that is it already, else that of the
-/// application that was related first. Without a default partition Slurm refuses every job that names none.
+/// application that was related first, else the one that is it already. Without a default partition Slurm refuses every
+/// job that names none.
 ///
-/// While the operator's choice is not there, the default stays where it is.
+/// While the operator's choice is not there, the default stays where it is, unless that application leaves.
 fn default_partition(situation: &Situation<'_>, conf: &SlurmConf, wanted: &[Wanted<'_>]) -> Option<PartitionName> {
     let is_wanted = |name: &PartitionName| wanted.iter().any(|(partition, _)| partition.name() == name);
     let present = |name: &&PartitionName| conf.partition(name.as_str()).is_some() || is_wanted(name);
     let partitions = || situation.computes.iter().filter_map(Compute::partition).map(|(partition, _)| partition);
     let before: Option<PartitionName> =
         conf.partitions().find(is_default).and_then(|record| record.name().parse().ok());
-    let awaited = before.as_ref().filter(|_| situation.options.default_partition.is_some());
+    let staying = || before.as_ref().filter(|before| !situation.applications.is_leaving(before.as_str()));
+    let awaited = staying().filter(|_| situation.options.default_partition.is_some());
     let chosen = situation.options.default_partition().filter(present).or(awaited);
     let says_so = || partitions().filter(|partition| says_default(partition)).map(Partition::name).find(present);
-    let own = || before.as_ref().filter(|before| !partitions().any(|partition| partition.name() == *before));
+    let own = || staying().filter(|before| !partitions().any(|partition| partition.name() == *before));
     // An application that says `Default=NO` has said something.
     let silent = || partitions().filter(|own| own.get("Default").is_none()).map(Partition::name).find(present);
-    chosen.or_else(says_so).or_else(own).or_else(silent).cloned()
+    let leaving = || before.as_ref().filter(|before| situation.applications.is_leaving(before.as_str()));
+    chosen.or_else(says_so).or_else(own).or_else(silent).or_else(leaving).cloned()
 }
 
 fn set(conf: &mut SlurmConf, key: &str, value: &str) {

@@ -19,6 +19,7 @@ pub mod rejections;
 pub mod rollout;
 pub mod sources;
 
+use crate::applications::Applications;
 use crate::facts::{Compute, Host};
 use crate::identity::Identity;
 use crate::options::Options;
@@ -37,6 +38,7 @@ pub struct Situation<'f> {
     pub configuration: &'f Configuration,
     pub rejections: &'f Rejections,
     pub computes: &'f [Compute],
+    pub applications: &'f Applications,
     pub identity: &'f Identity,
 }
 

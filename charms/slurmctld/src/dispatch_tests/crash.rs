@@ -28,7 +28,7 @@ fn persist(cluster: &Cluster, hook: &Hook) {
 }
 
 /// The timer calls until nothing is awaited, and not for ever.
-fn settle(cluster: &Cluster) {
+pub(super) fn settle(cluster: &Cluster) {
     let awaited = || cluster.machine.read("/run/systemd/transient/slurmctld-0-retry.timer").is_some();
     for _ in 0..5 {
         if awaited() {

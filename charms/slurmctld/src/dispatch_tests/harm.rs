@@ -8,8 +8,9 @@ use serde_json::json;
 
 /// Two nodes, with a job each.
 fn cluster() -> Cluster {
-    let (cluster, ..) = Cluster::at_rest();
+    let (cluster, _, compute) = Cluster::at_rest();
     for node in ["compute-0", "compute-1"] {
+        cluster.model.add_unit(&compute).unwrap();
         cluster.machine.add_node(node, "compute");
         cluster.machine.submit(FakeJob::running("compute", node));
     }

@@ -2,7 +2,8 @@
 
 use super::{Call, Compute, MountEndpoint, Peer, RemoteData};
 use crate::names;
-use charm::{AppName, UnitName};
+use charm::tools::GoalState;
+use charm::{AppName, Event, RelationEvent, RelationEventKind, UnitName};
 use slurm_interface::{ComputeData, PeerApp, PeerUnit};
 use slurm_unit::{Error, View};
 
@@ -14,7 +15,27 @@ pub(super) fn call(view: &View) -> Call {
         model_uuid: ctx.model_uuid.clone(),
         trigger: view.trigger(),
         last: view.departs(),
+        broken: broken(&ctx.event),
     }
+}
+
+/// Juju does not say whose relation it is when the agent was started again since.
+fn broken(event: &Event) -> Option<AppName> {
+    match event {
+        Event::Relation(RelationEvent { endpoint, remote_app, kind: RelationEventKind::Broken, .. })
+            if endpoint.as_str() == names::ENDPOINT_SLURMD =>
+        {
+            remote_app.clone()
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn goal_state(view: &View) -> Option<GoalState> {
+    view.juju
+        .goal_state()
+        .inspect_err(|error| tracing::warn!("who exists is not known: {}", charm::log::chain(error)))
+        .ok()
 }
 
 pub(super) fn siblings(view: &View) -> Result<Vec<UnitName>, Error> {

@@ -7,7 +7,6 @@ use slurm_ops::mounts::{self, Mount};
 use slurm_ops::scontrol::{self, ScontrolError};
 use slurm_ops::{address, files, hostname, packages, sentinel, store};
 use slurm_unit::{Error, View};
-use std::collections::BTreeSet;
 
 pub(super) fn host(view: &View) -> Result<Host, Error> {
     let container = hostname::container(&view.host)?.is_some();
@@ -64,12 +63,6 @@ pub(super) fn partition_settings(view: &View) -> Asked<PartitionSettings> {
 pub(super) fn load(view: &View) -> Asked<Load> {
     let count = || Ok(Load { nodes: scontrol::node_count(&view.host)?, jobs: scontrol::job_count(&view.host)? });
     asked(count())
-}
-
-pub(super) fn busy_partitions(view: &View) -> Asked<BTreeSet<String>> {
-    // A job that waits may name several.
-    let partitions = |job: &scontrol::JobRecord| job.partition.split(',').map(str::to_owned).collect::<Vec<_>>();
-    asked(scontrol::jobs(&view.host).map(|jobs| jobs.iter().flat_map(partitions).collect()))
 }
 
 pub(super) fn asked<T>(answer: Result<T, ScontrolError>) -> Asked<T> {

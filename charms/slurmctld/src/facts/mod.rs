@@ -6,17 +6,19 @@ mod juju;
 pub mod machine;
 
 use crate::Slurmctld;
+use crate::applications::Applications;
 use crate::config::files::Configuration;
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Overrides;
 use crate::keys::{Key, Keys};
 use crate::names;
 use crate::options::Options;
-use charm::tools::{SecretAnswer, SecretInfo};
+use charm::tools::{GoalState, SecretAnswer, SecretInfo};
 use charm::{AppName, Databag, RelationId, UnitName};
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_conf::{ClusterName, HostName, NodeSet, Partition};
 pub use slurm_ops::journal::Stranger as RejectedHost;
+use slurm_ops::scontrol::{JobRecord, NodeRecord, ReservationRecord};
 use slurm_ops::systemd::{self, UnitState};
 use slurm_ops::{clock, journal, scontrol};
 use slurm_unit::install::Installation;
@@ -72,6 +74,10 @@ charm::facts! {
     rejections: Rejections(Noted<Rejections>) = note::read(&view.host)?,
     /// What was set at runtime before a reconfigure whose end nobody has seen.
     overrides: Overrides(Noted<Overrides>) = note::read(&view.host)?,
+    /// The applications that this cluster has served.
+    applications: Applications(Noted<Applications>) = note::read(&view.host)?,
+    /// Who exists, as Juju's controller has it. None: it could not be asked.
+    goal_state: GoalState(Option<GoalState>) = juju::goal_state(view),
     /// What systemd says about slurmctld.
     unit: Unit(UnitState) = systemd::state(&view.host, names::SERVICE)?,
     /// What slurmctld complained about last.
@@ -83,8 +89,10 @@ charm::facts! {
     node_settings: NodeSettings(Asked<NodeSettings>) = machine::asked(scontrol::node_settings(&view.host)),
     /// How many nodes and jobs slurmctld has.
     load: Load(Asked<Load>) = machine::load(view),
-    /// The partitions that jobs wait or run in.
-    busy_partitions: BusyPartitions(Asked<BTreeSet<String>>) = machine::busy_partitions(view),
+    /// Every job that slurmctld has a record of, those that have ended included.
+    job_records: JobRecords(Asked<Vec<JobRecord>>) = machine::asked(scontrol::job_records(&view.host)),
+    nodes: Nodes(Asked<Vec<NodeRecord>>) = machine::asked(scontrol::nodes(&view.host)),
+    reservations: Reservations(Asked<Vec<ReservationRecord>>) = machine::asked(scontrol::reservations(&view.host)),
     /// A machine whose messages slurmctld refuses.
     rejected_host: RejectedHost(Option<RejectedHost>) = journal::refused_lately(&view.host, LATELY),
 }
@@ -109,6 +117,8 @@ pub struct Call {
     pub trigger: Trigger,
     /// Juju itself says that this unit goes: no question is needed.
     pub last: bool,
+    /// The compute application whose relation this hook ends.
+    pub broken: Option<AppName>,
 }
 
 /// The relation between the units of this application.

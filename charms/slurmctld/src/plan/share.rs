@@ -190,6 +190,7 @@ fn release(version: &str) -> String {
 fn is_served(situation: &Situation<'_>, compute: &Compute) -> bool {
     let Some((partition, _)) = compute.partition() else { return false };
     let own = |owner: &Compute| owner.relation == compute.relation;
-    situation.accepted().conf.as_ref().is_some_and(|conf| conf.partition(partition.name().as_str()).is_some())
+    !situation.applications.is_removing(partition.name().as_str())
+        && situation.accepted().conf.as_ref().is_some_and(|conf| conf.partition(partition.name().as_str()).is_some())
         && situation.owner(partition.name()).is_some_and(own)
 }

@@ -5,6 +5,7 @@ mod answers;
 mod effects;
 
 use super::plan;
+use crate::applications::Applications;
 use crate::apply;
 use crate::condition::{self, Condition};
 use crate::config::files::{Config, Configuration, Files, Included};
@@ -26,7 +27,7 @@ use slurm_conf::Partition;
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_interface::{PeerApp, PeerUnit};
 use slurm_ops::packages::Obstacle;
-use slurm_ops::scontrol::{Candidate, Reconfigure};
+use slurm_ops::scontrol::{Candidate, JobRecord, NodeRecord, PartitionState, Reconfigure, ReservationRecord};
 use slurm_ops::systemd::UnitState;
 use slurm_unit::Trigger;
 use slurm_unit::install::{InstallStep, Installation};
@@ -96,7 +97,17 @@ pub(crate) struct World {
     /// Partitions in slurmctld's memory.
     pub partitions: BTreeMap<String, BTreeMap<String, String>>,
     pub load: Load,
-    pub busy: BTreeSet<String>,
+    pub applications: Noted<Applications>,
+    /// The application whose relation this hook ends.
+    pub broken: Option<charm::AppName>,
+    /// Applications and units at the endpoint that Juju's controller has beside the applications that are related.
+    /// None: it cannot be asked.
+    pub goal: Option<BTreeSet<String>>,
+    pub jobs: Vec<JobRecord>,
+    /// What slurmctld says about nodes, jobs and reservations does not come, although it answers otherwise.
+    pub mute: bool,
+    pub nodes: Vec<NodeRecord>,
+    pub reservations: Vec<ReservationRecord>,
     pub rejected_host: Option<RejectedHost>,
     /// What apt has against an installation.
     pub apt: Option<Obstacle>,
@@ -164,7 +175,13 @@ impl World {
             unparsable: false,
             partitions: BTreeMap::new(),
             load: Load { nodes: 0, jobs: 0 },
-            busy: BTreeSet::new(),
+            applications: Noted::Absent,
+            broken: None,
+            goal: Some(BTreeSet::new()),
+            jobs: Vec::new(),
+            mute: false,
+            nodes: Vec::new(),
+            reservations: Vec::new(),
             rejected_host: None,
             apt: None,
             unanswered: None,
@@ -311,9 +328,42 @@ impl World {
         self.with_data(app, RemoteData::Unusable(why.to_owned()))
     }
 
+    /// A node that a unit registered, or that looks like one: `IDLE`, then flags.
+    pub(crate) fn with_node(mut self, name: &str, feature: &str, state: &[&str]) -> Self {
+        let state: Vec<&str> = state.iter().copied().chain(["DYNAMIC_NORM"]).collect();
+        self.nodes.push(node(name, feature, &state));
+        self
+    }
+
+    pub(crate) fn with_unit(mut self, unit: &str) -> Self {
+        self.goal.as_mut().unwrap().insert(unit.to_owned());
+        self
+    }
+
+    pub(crate) fn with_job(mut self, id: u64, partition: &str, state: &str, nodes: &str, required: &str) -> Self {
+        self.jobs.push(job(id, partition, state, nodes, required));
+        self
+    }
+
     pub(crate) fn rejected(&self) -> Rejections {
         self.rejections.known().cloned().unwrap_or_default()
     }
+}
+
+pub(crate) fn node(name: &str, feature: &str, state: &[&str]) -> NodeRecord {
+    let record = serde_json::json!({
+        "name": name, "state": state, "reason": "", "hostname": "host", "partitions": [], "features": [feature],
+        "real_memory": 1, "cpus": 1,
+    });
+    serde_json::from_value(record).unwrap()
+}
+
+pub(crate) fn job(id: u64, partition: &str, state: &str, nodes: &str, required: &str) -> JobRecord {
+    let record = serde_json::json!({
+        "job_id": id, "name": "test", "user_name": "ubuntu", "partition": partition,
+        "job_state": state.split('+').collect::<Vec<_>>(), "nodes": nodes, "required_nodes": required,
+    });
+    serde_json::from_value(record).unwrap()
 }
 
 /// What an application says that wants this partition.
@@ -324,7 +374,7 @@ pub(crate) fn wants(app: &str, partition_config: &str) -> RemoteData {
 }
 
 /// What a step may teach. A secret that was just added, and a grant, show in the next dispatch only.
-const QUESTIONS: [Question; 30] = [
+const QUESTIONS: [Question; 34] = [
     Question::Call,
     Question::Leader,
     Question::Options,
@@ -353,6 +403,10 @@ const QUESTIONS: [Question; 30] = [
     Question::PartitionSettings,
     Question::NodeSettings,
     Question::Load,
-    Question::BusyPartitions,
+    Question::Applications,
+    Question::GoalState,
+    Question::JobRecords,
+    Question::Nodes,
+    Question::Reservations,
     Question::RejectedHost,
 ];

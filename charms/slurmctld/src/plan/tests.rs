@@ -1,6 +1,6 @@
 //! What a controller does in each situation, and that it comes to an end.
 
-use super::situations::{ID, MODEL, World, key, wants};
+use super::situations::{ID, MODEL, World, job, key, wants};
 use crate::condition::Condition;
 use crate::daemon::Daemon;
 use crate::facts::{MountEndpoint, RemoteData, StateDirectory, StoreMount};
@@ -123,6 +123,7 @@ fn a_partition_is_in_effect_before_its_application_hears_of_us() {
         "forget what was set at runtime",
         "keep the accepted /etc/slurm/slurm.conf",
         "save partitions",
+        "note the applications",
         "grant secret slurm-auth-key to slurmd:1",
         "publish controllers to slurmd:1",
     ];
@@ -187,11 +188,12 @@ fn a_stale_relation_keeps_the_timer_and_no_bad_status() {
 }
 
 #[test]
-fn a_partition_outlives_its_relation() {
+fn a_partition_outlives_its_relation_while_jobs_name_it() {
     let mut world = World::serving().with_compute("compute", "").settled();
     world.computes.clear();
+    world.jobs.push(job(7, "compute", "RUNNING", "compute-0", ""));
+    check(world.clone(), &["note the applications", "close partition compute"]);
     assert!(live(&world).partition("compute").is_some());
-    check(world, &[]);
 }
 
 #[test]

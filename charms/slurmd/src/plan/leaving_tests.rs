@@ -326,6 +326,15 @@ fn a_relation_that_juju_only_fails_to_show_is_not_left() {
 }
 
 #[test]
+fn a_departure_goes_on_while_juju_still_names_the_relation() {
+    let mut world = World::joined().unrelated().with_jobs(&[7]);
+    world.dispatch();
+    (world.relation_expected, world.occupancy) = (true, Occupancy::Empty);
+    world.dispatch();
+    assert_gone(&world);
+}
+
+#[test]
 fn a_note_that_cannot_be_read_holds_a_unit_that_stays() {
     let mut world = World::joined().unrelated();
     world.note.node = Err(format!("{}: EOF", names::NODE_NOTE));

@@ -98,10 +98,20 @@ impl Slurm {
 
     /// Returns what slurmctld has in memory about partitions: one line each, with every setting.
     pub(crate) fn partition_lines(&self) -> String {
-        let pairs =
-            |settings: &Settings| settings.iter().map(|(key, value)| format!(" {key}={value}")).collect::<String>();
-        let lines = self.memory.partitions.iter();
-        lines.map(|(name, own)| format!("PartitionName={name}{}\n", pairs(own))).collect()
+        let pair = |partition: &String, (key, value): (&String, &String)| match key.as_str() {
+            // What the file names are node sets; which nodes those are is shown besides.
+            "nodes" => {
+                let nodes = self.memory.nodes.iter().filter(|(_, node)| self.partitions_of(node).contains(partition));
+                let nodes: Vec<&str> = nodes.map(|(name, _)| name.as_str()).collect();
+                format!(" nodesets={value} nodes={}", nodes.join(","))
+            }
+            _ => format!(" {key}={value}"),
+        };
+        let line = |(name, own): (&String, &Settings)| {
+            let pairs: String = own.iter().map(|setting| pair(name, setting)).collect();
+            format!("PartitionName={name}{pairs}\n")
+        };
+        self.memory.partitions.iter().map(line).collect()
     }
 
     /// Every client reads its configuration first: the one under examination, if there is one.

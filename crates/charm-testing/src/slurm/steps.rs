@@ -16,7 +16,7 @@ fn process(root: &Path, job: u64) -> PathBuf {
 
 impl Slurm {
     /// Seconds since 1970: it is as late as it is, and as much later as hooks have paused.
-    pub(super) fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         (now + self.passed).as_secs()
     }

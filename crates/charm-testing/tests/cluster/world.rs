@@ -195,8 +195,8 @@ impl World {
         let known = || (self.slurm.nodes(), self.slurm.partitions(), self.slurm.node_sets(), self.slurm.job_records());
         let before = known();
         let shocks: [(&str, &dyn Fn()); 4] = [
-            ("restart", &|| drop(machine.run("systemctl", &["restart", "--", SLURMCTLD]))),
             ("reconfigure", &|| drop(machine.ask_scontrol(&["reconfigure"]))),
+            ("restart", &|| drop(machine.run("systemctl", &["restart", "--", SLURMCTLD]))),
             ("crash", &|| {
                 machine.crash(SLURMCTLD);
                 machine.revive(SLURMCTLD);

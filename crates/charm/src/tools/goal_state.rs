@@ -1,7 +1,7 @@
 //! `goal-state`: who exists, asked of the controller. Unlike `relation-list` it never names ghosts.
 
 use super::{Juju, ToolError};
-use crate::name::UnitName;
+use crate::name::{AppName, UnitName};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -42,6 +42,17 @@ impl GoalState {
         !self.remote_units(endpoint).is_empty()
     }
 
+    /// Says whether an application is at an endpoint, by itself or by a unit of it, dying ones included.
+    pub fn has_remote_app(&self, endpoint: &str, app: &AppName) -> bool {
+        let members = || self.relations.get(endpoint).into_iter().flat_map(BTreeMap::keys);
+        members().any(|name| name.split('/').next() == Some(app.as_str()))
+    }
+
+    /// Says whether a remote unit is at an endpoint, dying or not.
+    pub fn has_remote_unit(&self, endpoint: &str, unit: &UnitName) -> bool {
+        self.relations.get(endpoint).is_some_and(|members| members.contains_key(unit.as_str()))
+    }
+
     /// Returns the remote units at an endpoint that are to stay.
     pub fn remote_units(&self, endpoint: &str) -> Vec<UnitName> {
         self.relations.get(endpoint).map(staying).unwrap_or_default()
@@ -56,5 +67,22 @@ impl Juju {
     /// Asks the controller who exists, once in a dispatch.
     pub fn goal_state(&self) -> Result<GoalState, ToolError> {
         self.link.ask_once("goal-state", &[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dying_unit_is_still_there_and_so_is_its_application() {
+        let goal = r#"{"units": {}, "relations": {"slurmd": {"compute/0": {"status": "dying"}, "gpu": {"status": "joined"}}}}"#;
+        let goal: GoalState = serde_json::from_str(goal).unwrap();
+        let app = |name: &str| goal.has_remote_app("slurmd", &name.parse().unwrap());
+        assert_eq!(["compute", "gpu", "comp", "gpu2"].map(app), [true, true, false, false]);
+        let unit = |name: &str| goal.has_remote_unit("slurmd", &name.parse().unwrap());
+        assert_eq!(["compute/0", "compute/1", "gpu/0"].map(unit), [true, false, false]);
+        assert!(!goal.has_remote_app("mount", &"gpu".parse().unwrap()));
+        assert_eq!(goal.remote_units("slurmd"), []);
     }
 }

@@ -274,3 +274,17 @@ fn a_plain_key_is_no_state_of_a_partition() {
     let shown = memory(&[], "PartitionName=compute State=UP\n");
     assert_eq!(updates(&shown, &shown, CONF, &format!("State=DOWN\n{CONF}")), Vec::<Vec<String>>::new());
 }
+
+#[test]
+fn the_nodes_of_a_partition_are_known_or_not_but_never_none_by_mistake() {
+    let shown = "PartitionName=a NodeSets=a Nodes=a-[0-1],b State=UP\nPartitionName=b Nodes=(null)\n\
+        PartitionName=c Nodes=\nPartitionName=d Nodes=a-[0\n";
+    let settings = PartitionSettings::from_shown(shown);
+    let nodes = |name: &str| {
+        let list = settings.nodes(&PartitionName::new(name).unwrap());
+        list.map(|list| list.expand().collect::<Vec<_>>())
+    };
+    assert_eq!(nodes("a").unwrap(), ["a-0", "a-1", "b"]);
+    assert_eq!((nodes("b"), nodes("c")), (Some(Vec::new()), Some(Vec::new())));
+    assert_eq!((nodes("d"), nodes("e")), (None, None));
+}

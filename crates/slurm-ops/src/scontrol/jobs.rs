@@ -7,7 +7,7 @@
 use super::{MaybeNumber, ScontrolError, ask, client, refusal, run_json, scontrol};
 use crate::machine::{Host, HostWriter};
 use serde::Deserialize;
-use slurm_conf::{HostList, NodeName};
+use slurm_conf::{HostList, NodeName, PartitionName};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -49,6 +49,21 @@ pub struct JobRecord {
     end_time: MaybeNumber,
 }
 
+/// How far a job has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobPhase {
+    /// It has not begun.
+    Waiting,
+    /// It runs, is suspended or just ends. A state that nobody knows counts as this one.
+    Active,
+    /// Only its record is left, until `MinJobAge` is over.
+    Ended,
+}
+
+/// States of a job that has ended.
+const ENDED: [&str; 9] =
+    ["COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"];
+
 /// A number as Slurm writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
@@ -79,6 +94,30 @@ impl JobRecord {
         self.state.iter().any(|own| own.eq_ignore_ascii_case(state))
     }
 
+    /// Returns how far the job has come.
+    pub fn phase(&self) -> JobPhase {
+        // A job that is requeued waits already while its nodes are being cleaned up.
+        if self.has("COMPLETING") || self.has("STAGE_OUT") {
+            return JobPhase::Active;
+        }
+        match self.state.first().map(String::as_str) {
+            Some("PENDING") => JobPhase::Waiting,
+            Some(base) if ENDED.contains(&base) => JobPhase::Ended,
+            _ => JobPhase::Active,
+        }
+    }
+
+    /// Tells whether its record names a partition; a job that waits may name several.
+    pub fn names_partition(&self, name: &PartitionName) -> bool {
+        self.partition.split(',').any(|own| own == name.as_str())
+    }
+
+    /// Tells whether it is on a node, or just leaving it. A list that cannot be read may name it.
+    pub fn is_on(&self, node: &NodeName) -> bool {
+        self.phase() == JobPhase::Active
+            && self.nodes.parse().map_or(true, |list: HostList| list.contains(node.as_str()))
+    }
+
     /// Tells whether it waits and insists on a node: without that node it would fail. A list that cannot be read may
     /// name it.
     pub fn waits_for(&self, node: &NodeName) -> bool {
@@ -101,6 +140,12 @@ pub enum LocalJobs {
 /// Lists every job that waits, runs or is ending.
 pub fn jobs(host: &Host) -> Result<Vec<JobRecord>, ScontrolError> {
     queue(host, &[])
+}
+
+/// Lists every job that slurmctld has a record of, in whatever partition: also those that have ended, until it forgets
+/// them. slurmctld does not survive a record whose partition is gone.
+pub fn job_records(host: &Host) -> Result<Vec<JobRecord>, ScontrolError> {
+    queue(host, &["--all", "--states=all"])
 }
 
 /// Lists the jobs on a node, those that are just ending included. A node that slurmctld does not know is refused.

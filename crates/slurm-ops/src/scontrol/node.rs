@@ -109,6 +109,16 @@ impl NodeRecord {
         up && !self.partitions.is_empty() && !aside.iter().any(|flag| self.has(flag))
     }
 
+    /// Tells whether it registered by itself, and is in no file.
+    pub fn is_dynamic(&self) -> bool {
+        self.state.iter().any(|flag| flag.to_ascii_uppercase().starts_with("DYNAMIC"))
+    }
+
+    /// Tells whether it takes no new jobs because somebody, or Slurm, has put it aside.
+    pub fn is_set_aside(&self) -> bool {
+        self.has("DRAIN") || self.has("DOWN")
+    }
+
     /// Returns the state as Slurm's tools write it, such as `IDLE+DRAIN`.
     pub fn state_text(&self) -> String {
         self.state.join("+")

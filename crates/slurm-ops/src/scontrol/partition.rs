@@ -3,7 +3,7 @@
 use super::{Refusal, ScontrolError, ask, change, scontrol};
 use crate::machine::{Host, HostWriter};
 use crate::store;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use slurm_conf::PartitionName;
 use slurm_conf::overrides::PartitionSettings;
 use std::path::Path;
@@ -23,7 +23,8 @@ pub struct PartitionRecord {
 }
 
 /// What a partition does with jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum PartitionState {
     /// Takes and starts jobs.
     Up,
@@ -33,6 +34,24 @@ pub enum PartitionState {
     Down,
     /// Takes none and starts none.
     Inactive,
+}
+
+impl PartitionState {
+    /// Reads the word that Slurm shows.
+    pub fn from_shown(word: &str) -> Option<Self> {
+        [Self::Up, Self::Drain, Self::Down, Self::Inactive]
+            .into_iter()
+            .find(|state| state.word().eq_ignore_ascii_case(word))
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Drain => "drain",
+            Self::Down => "down",
+            Self::Inactive => "inactive",
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -87,13 +106,7 @@ pub fn set_partition_state(
     name: &PartitionName,
     state: PartitionState,
 ) -> Result<(), ScontrolError> {
-    let word = match state {
-        PartitionState::Up => "up",
-        PartitionState::Drain => "drain",
-        PartitionState::Down => "down",
-        PartitionState::Inactive => "inactive",
-    };
-    update(writer, name, &format!("state={word}"))
+    update(writer, name, &format!("state={}", state.word()))
 }
 
 /// Deletes a partition from the running slurmctld; its line in slurm.conf goes next. One that is not there counts as

@@ -12,6 +12,7 @@ impl World {
                 model_uuid: MODEL.to_owned(),
                 trigger: self.trigger,
                 last: self.last,
+                broken: self.broken.clone(),
             }),
             Question::Leader => Fact::Leader(self.leader),
             Question::Options => Fact::Options(Options::of(self.options.clone())),
@@ -50,7 +51,11 @@ impl World {
             Question::PartitionSettings => Fact::PartitionSettings(self.asked(|| self.partition_settings())),
             Question::NodeSettings => Fact::NodeSettings(self.asked(NodeSettings::default)),
             Question::Load => Fact::Load(self.asked(|| self.load)),
-            Question::BusyPartitions => Fact::BusyPartitions(self.asked(|| self.busy.clone())),
+            Question::Applications => Fact::Applications(self.applications.clone()),
+            Question::GoalState => Fact::GoalState(self.goal_state()),
+            Question::JobRecords => Fact::JobRecords(self.told(|| self.jobs.clone())),
+            Question::Nodes => Fact::Nodes(self.told(|| self.nodes.clone())),
+            Question::Reservations => Fact::Reservations(self.told(|| self.reservations.clone())),
             Question::RejectedHost => Fact::RejectedHost(self.rejected_host.clone()),
         }
     }
@@ -63,10 +68,24 @@ impl World {
         }
     }
 
+    fn told<T>(&self, answer: impl FnOnce() -> T) -> Asked<T> {
+        if self.mute { Asked::Unreachable("Socket timed out".to_owned()) } else { self.asked(answer) }
+    }
+
+    fn goal_state(&self) -> Option<charm::tools::GoalState> {
+        let related = self.computes.iter().map(|compute| compute.app.to_string());
+        let names = self.goal.as_ref()?.iter().cloned().chain(related);
+        let members: serde_json::Map<_, _> =
+            names.map(|name| (name, serde_json::json!({"status": "active"}))).collect();
+        let goal = serde_json::json!({"units": {}, "relations": {"slurmd": members}});
+        Some(serde_json::from_value(goal).unwrap())
+    }
+
     pub(super) fn partition_settings(&self) -> PartitionSettings {
         let line = |(name, own): (&String, &BTreeMap<String, String>)| {
             let pairs: String = own.iter().map(|(key, value)| format!(" {key}={value}")).collect();
-            format!("PartitionName={name}{pairs}\n")
+            let nodes = self.nodes.iter().filter(|node| node.features.contains(name)).map(|node| node.name.as_str());
+            format!("PartitionName={name}{pairs} Nodes={}\n", nodes.collect::<Vec<_>>().join(","))
         };
         PartitionSettings::from_shown(&self.partitions.iter().map(line).collect::<String>())
     }

@@ -94,6 +94,25 @@ impl World {
                 self.partitions_saved = true;
                 return Outcome::Saved(true);
             }
+            Step::NoteApplications(applications) if applications.is_empty() => self.applications = Noted::Absent,
+            Step::NoteApplications(applications) => self.applications = Noted::Known(applications.clone()),
+            Step::ClosePartition(name) => return self.set_state(name.as_str(), PartitionState::Inactive),
+            Step::ReopenPartition(name, state) => return self.set_state(name.as_str(), *state),
+            Step::DrainNodes(nodes) => {
+                for node in self.nodes.iter_mut().filter(|node| nodes.iter().any(|name| name.as_str() == node.name)) {
+                    node.state.push("DRAIN".to_owned());
+                }
+                return Outcome::Changed(Ok(()));
+            }
+            Step::DeleteNode(name) => {
+                self.nodes.retain(|node| node.name != name.as_str());
+                return Outcome::Changed(Ok(()));
+            }
+            Step::DeletePartition(name) => {
+                assert!(!self.jobs.iter().any(|job| job.names_partition(name)), "slurmctld would not survive it");
+                self.partitions.remove(name.as_str());
+                return Outcome::Changed(Ok(()));
+            }
             Step::OpenPort => self.port_open = true,
             Step::AddSecret(key, content) => {
                 // Asked again in this dispatch, Juju would show it; but it is not.
@@ -120,7 +139,13 @@ impl World {
         Outcome::Done
     }
 
-    /// slurmctld reads its files: what was set at runtime is gone.
+    fn set_state(&mut self, name: &str, state: PartitionState) -> Outcome {
+        let word = format!("{state:?}").to_uppercase();
+        self.partitions.get_mut(name).unwrap().insert("state".to_owned(), word);
+        Outcome::Changed(Ok(()))
+    }
+
+    /// slurmctld reads its files: what was set at runtime is gone, but for states.
     pub(super) fn load_files(&mut self) {
         let config = Config::read(self.live.clone(), &Included::default());
         let own = |name: &String| {
@@ -128,7 +153,10 @@ impl World {
                 let value = config.effective.partition(name, key).unwrap_or(usual);
                 (key.to_owned(), value.to_owned())
             };
-            BTreeMap::from([setting("lln", "NO"), setting("maxtime", "UNLIMITED"), setting("prioritytier", "1")])
+            let known = self.partitions.get(name).and_then(|known| known.get("state"));
+            let state = known.map_or_else(|| setting("state", "UP"), |known| ("state".to_owned(), known.clone()));
+            let usual = [setting("lln", "NO"), setting("maxtime", "UNLIMITED"), setting("prioritytier", "1")];
+            usual.into_iter().chain([state]).collect()
         };
         self.partitions = config.partitions().into_iter().map(|name| (name.clone(), own(&name))).collect();
     }
