@@ -83,7 +83,7 @@ charm::facts! {
     /// What slurmd complained about when it failed, from its journal.
     complaint: Complaint(Option<String>) = journal::last_complaint(&view.host, names::SERVICE),
     /// The time, in seconds since 1970.
-    now: Now(u64) = slurm_ops::clock::now(),
+    now: Now(u64) = view.host.now(),
     /// A controller is to stay. None: nobody could be asked.
     controllers_stay: ControllersStay(Option<bool>) = juju::controllers_stay(view),
     /// The charm of the controllers deletes records of nodes by itself.

@@ -20,7 +20,7 @@ use slurm_conf::{ClusterName, HostName, NodeSet, Partition};
 pub use slurm_ops::journal::Stranger as RejectedHost;
 use slurm_ops::scontrol::{JobRecord, NodeRecord, ReservationRecord};
 use slurm_ops::systemd::{self, UnitState};
-use slurm_ops::{clock, journal, scontrol};
+use slurm_ops::{journal, scontrol};
 use slurm_unit::install::Installation;
 use slurm_unit::note::{self, Noted};
 use slurm_unit::service::ServiceFiles;
@@ -58,7 +58,7 @@ charm::facts! {
     /// The retry timer is set.
     retry_timer: RetryTimer(bool) = retry::is_set(view),
     /// The time, in seconds since 1970.
-    now: Now(u64) = clock::now(),
+    now: Now(u64) = view.host.now(),
     /// Four random characters for the name of a new cluster.
     fresh_suffix: FreshSuffix(String) = machine::fresh_suffix()?,
     host: Host(Host) = machine::host(view)?,
