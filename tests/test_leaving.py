@@ -39,9 +39,8 @@ class Stage:
     def start(self, node, seconds, *options, partition="compute"):
         """Submits a job of so many seconds to a node, and returns it when it runs and Slurm has written that down."""
         beats = f"for i in $(seq {seconds}); do date +%s >>{SHARE}/$SLURM_JOB_ID; sleep 1; done"
-        job = self.cluster.submit(
-            f"{beats}; touch {SHARE}/$SLURM_JOB_ID.end", f"--nodelist={node}", "--time=60", *options, partition=partition
-        )
+        script = f"{beats}; touch {SHARE}/$SLURM_JOB_ID.end"
+        job = self.cluster.submit(script, f"--nodelist={node}", "--time=60", *options, partition=partition)
         self.cluster.await_job(job, "RUNNING")
         self.cluster.await_saved(job)
         self.jobs[job] = (node, seconds)
@@ -204,7 +203,8 @@ def test_a_relation_that_is_removed_lets_jobs_end(stage):
     job = stage.start("short-0", 40, partition="short")
     cluster.juju.remove_relation("slurmctld", "short")
     cluster.await_message("short/0", "^maintenance: draining: 1 job", 30)
-    eventually(lambda: cluster.partition("short")["State"], lambda seen: seen == "INACTIVE", "state of the partition", 30)
+    state = lambda: cluster.partition("short")["State"]
+    eventually(state, lambda seen: seen == "INACTIVE", "state of the partition", 30)
     with pytest.raises(jubilant.CLIError):
         cluster.submit("true", partition="short")
     stage.assert_well(job)
@@ -295,7 +295,8 @@ def test_whoever_names_the_node_holds_it(stage, holder):
     unit, node = stage.new_unit()
     cluster.scontrol("update", f"nodename={node}", "state=drain", "reason=test")
     if holder == "reservation":
-        cluster.scontrol("create", "reservation=maint", "starttime=now+1day", "duration=60", "user=root", f"nodes={node}")
+        when = ("starttime=now+1day", "duration=60")
+        cluster.scontrol("create", "reservation=maint", *when, "user=root", f"nodes={node}")
         words = "reservation maint over this node"
     else:
         options = ["--array=1-2"] if holder == "array" else []
