@@ -268,7 +268,7 @@ def test_the_record_of_a_unit_removed_by_force_goes_and_no_other(stage):
     cluster = stage.cluster
     unit, node = stage.new_unit()
     job = stage.start("compute-0", 60)
-    cluster.scontrol("create", "nodename=compute-77", "state=future", "feature=compute")
+    cluster.scontrol("create", "nodename=spare-1", "state=cloud", "feature=compute")
     cluster.juju.cli("remove-unit", "--force", "--no-prompt", unit)
     stage.await_gone(unit)
 
@@ -279,8 +279,8 @@ def test_the_record_of_a_unit_removed_by_force_goes_and_no_other(stage):
     # Slurm itself has to notice first that nobody is there any more.
     cluster.scontrol("update", f"nodename={node}", "state=down", "reason=gone")
     eventually(nodes, lambda seen: node not in seen, f"nodes without {node}", 120)
-    for_a_while(nodes, lambda seen: {"compute-0", "compute-77"} <= seen, "nodes that stay", 5)
-    cluster.scontrol("delete", "nodename=compute-77")
+    for_a_while(nodes, lambda seen: {"compute-0", "spare-1"} <= seen, "nodes that stay", 5)
+    cluster.scontrol("delete", "nodename=spare-1")
     stage.assert_well(job)
     stage.assert_whole(node)
 
