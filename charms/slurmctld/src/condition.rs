@@ -103,6 +103,7 @@ pub enum NodeHeld {
 impl fmt::Display for PartitionHeld {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Pending(jobs) if jobs.len() == 1 => write!(formatter, "pending job {}: cancel or move it", jobs[0]),
             Self::Pending(jobs) => write!(formatter, "pending jobs {}: cancel or move them", charm::text::some(jobs)),
             Self::Running(1) => write!(formatter, "1 job runs"),
             Self::Running(count) => write!(formatter, "{count} jobs run"),

@@ -141,6 +141,7 @@ fn statuses() -> Vec<Status> {
     };
     conditions.extend(held_nodes().map(|held| Condition::NodeWithoutUnit { node: node("compute-1"), held }));
     let held = [
+        PartitionHeld::Pending(vec![text("17")]),
         PartitionHeld::Pending(vec![text("17"), text("18")]),
         PartitionHeld::Running(1),
         PartitionHeld::Running(2),
