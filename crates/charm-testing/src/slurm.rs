@@ -138,6 +138,11 @@ impl FakeSlurm {
         let slurm = self.lock();
         slurm.memory.nodes.iter().map(|(name, node)| (name.clone(), slurm.state_of(name, node).join("+"))).collect()
     }
+
+    /// Returns why a node is set aside, as far as somebody said so; empty if there is no such node.
+    pub fn reason(&self, node: &str) -> String {
+        self.lock().memory.nodes.get(node).map(|node| node.reason().to_owned()).unwrap_or_default()
+    }
 }
 
 /// By key in lower case.
