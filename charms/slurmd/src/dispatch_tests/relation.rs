@@ -113,6 +113,7 @@ fn a_node_with_a_job_outlives_the_end_of_its_relation() {
     assert!(node.machine.is_running(names::SERVICE));
     assert!(node.shown().starts_with("maintenance: draining: 1 job"), "{}", node.shown());
     assert_eq!(node.record().reason, slurm_unit::LEAVING_REASON);
+    node.model.end(&relation);
     node.machine.end_job(job);
     node.hook(&Hook::named(retry::EVENT));
     assert!(!node.machine.is_running(names::SERVICE));
