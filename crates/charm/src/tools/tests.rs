@@ -113,6 +113,40 @@ fn the_remote_application_has_a_name() {
     assert_eq!(Model::answers(r#""""#).tools().relation_list_app(&relation()).unwrap(), None);
 }
 
+/// Whose agent names no unit in a relation, and what Juju's controller names there.
+struct Forgetful(&'static str);
+
+impl ToolRunner for Forgetful {
+    fn run(&self, call: &Call<'_>) -> std::io::Result<Output> {
+        let stdout = match (call.tool, call.arguments.contains(&"--app")) {
+            ("goal-state", _) => self.0,
+            ("relation-list", true) => "\"compute\"",
+            _ => "[]",
+        };
+        Ok(Output { exit_code: Some(0), stdout: stdout.into(), stderr: Vec::new() })
+    }
+}
+
+#[test]
+fn a_relation_without_units_that_has_units_is_stale() {
+    let remote = |goal| {
+        let unit: UnitName = "slurmctld/0".parse().unwrap();
+        let variable = |name: &str| match name {
+            "JUJU_DISPATCH_PATH" => Some("hooks/update-status".to_owned()),
+            "JUJU_UNIT_NAME" => Some("slurmctld/0".to_owned()),
+            "JUJU_CHARM_DIR" | "JUJU_MODEL_UUID" => Some("x".to_owned()),
+            _ => None,
+        };
+        let ctx = crate::context::Context::read(&[], &variable).unwrap();
+        Tools::with_runner(&unit, Arc::new(Forgetful(goal))).remote(&ctx, &relation()).unwrap()
+    };
+    let joined =
+        r#"{"units":{},"relations":{"slurmd":{"compute":{"status":"joined"},"compute/0":{"status":"active"}}}}"#;
+    assert_eq!(remote(joined), Remote { app: Some(app()), stale: true });
+    let alone = r#"{"units":{},"relations":{"slurmd":{"compute":{"status":"joined"}}}}"#;
+    assert_eq!(remote(alone), Remote { app: Some(app()), stale: false });
+}
+
 #[test]
 fn secret_content_travels_in_files_that_are_gone_afterwards() {
     let juju = Model::answers("secret://7f1f5b0e/d3k2v5nmp25c762q3bvg\n");
