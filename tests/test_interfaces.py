@@ -15,6 +15,8 @@ INTERFACES = TOP / "interfaces"
 OWN = {
     ("slurmd", "requirer"): ["controller"],
     ("slurmd", "provider"): ["compute", "compute-minimal", "compute-every-kind-of-option"],
+    ("slurmd-peer", "application"): ["application"],
+    ("slurmd-peer", "unit"): ["unit"],
     ("slurmctld-peer", "application"): ["application"],
     ("slurmctld-peer", "unit"): ["unit"],
     ("mount_info", "provider"): ["request"],

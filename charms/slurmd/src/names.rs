@@ -6,8 +6,9 @@ use slurm_unit::Profile;
 
 /// The controllers of the cluster. One cluster per application.
 pub const ENDPOINT_SLURMCTLD: &str = "slurmctld";
-/// The other units of this application. Juju 4 lets go of a leaving unit early unless it has peers.
-#[cfg_attr(not(test), expect(dead_code, reason = "the relation has to exist; nothing travels on it yet"))]
+/// The other units of this application. Juju 4 lets go of a unit early that is in no relation any more: see
+/// `interfaces/slurmd-peer`.
+#[cfg_attr(not(test), expect(dead_code, reason = "the relation has to exist; nothing travels on it"))]
 pub const ENDPOINT_PEER: &str = "slurmd-peer";
 
 pub const OPTION_PARTITION_CONFIG: &str = "partition-config";
