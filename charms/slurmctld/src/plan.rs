@@ -175,10 +175,8 @@ impl Controller<'_> {
 
     /// Where the files are as they should be, all that is left are looks: they are asked for together.
     fn look_ahead(&self, situation: &Situation<'_>, leader: bool) -> Result<(), Ask> {
-        let live = situation.live();
-        let at_rest = live == situation.accepted() && situation.desired() == live.files;
         let answers = situation.configuration.missing_include().is_none();
-        if !at_rest || !answers || !self.attempts.is_empty() {
+        if !answers || !self.attempts.is_empty() || !situation.is_at_rest() {
             return Ok(());
         }
         let mut questions = vec![Question::PartitionSettings];

@@ -15,6 +15,7 @@ use slurm_ops::SlurmVersion;
 use slurm_ops::journal::Cause;
 use slurm_ops::scontrol::{NodeLookup, NodeRecord};
 use slurm_unit::OptionProblem;
+use slurm_unit::actions::duration;
 use slurm_unit::install::InstallCondition;
 
 /// A reason.
@@ -239,7 +240,7 @@ fn departing(hold: &Hold, leader: bool) -> Status {
         Hold::Jobs { count, left, overdue } => {
             let longest = if *count == 1 { "" } else { "longest " };
             let end = match left {
-                Some(seconds) => format!("{longest}ends in {}", clock(*seconds)),
+                Some(seconds) => format!("{longest}ends in {}", duration(*seconds)),
                 None => format!("{longest}has no time limit"),
             };
             let overdue = if *overdue { "; drain-timeout is over" } else { "" };
@@ -263,13 +264,6 @@ fn departing(hold: &Hold, leader: bool) -> Status {
         Hold::Jobs { .. } | Hold::Cancelled(_) | Hold::LocalJobs(_) => Status::maintenance(format!("{text}{leader}")),
         _ => Status::waiting(format!("{text}{leader}")),
     }
-}
-
-/// Writes seconds as Slurm writes a time.
-fn clock(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let time = format!("{}:{:02}:{:02}", rest / 3600, rest % 3600 / 60, rest % 60);
-    if days > 0 { format!("{days}-{time}") } else { time }
 }
 
 /// Slurm's own words for these would mislead.

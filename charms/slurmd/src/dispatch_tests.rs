@@ -189,7 +189,7 @@ fn only_looked(calls: &[String]) {
         let words: Vec<&str> = call.split(' ').collect();
         let looks = match words[0] {
             "systemctl" => words.contains(&"show"),
-            "scontrol" => matches!(words[1], "ping" | "show" | "version"),
+            "scontrol" => matches!(words[1], "ping" | "show" | "version") || words[1..3] == ["--oneliner", "show"],
             "slurmd" => words[1] == "-C",
             _ => false,
         };

@@ -6,8 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use slurm_conf::HostList;
 use slurm_ops::scontrol::{self, NodeRecord, NodeWord};
-use slurm_unit::actions::{self, host_list, needed_host_list, needed_reason, reason, refused};
-use std::collections::BTreeSet;
+use slurm_unit::actions::{self, NodeChoice, needed_reason, reason, refused};
 
 #[derive(Debug, Deserialize)]
 struct Resume {
@@ -16,9 +15,8 @@ struct Resume {
 
 pub(super) fn resume(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let request: Resume = act.tools.action_get()?;
-    let nodes = needed_host_list("nodename", &request.nodename)?;
-    require_daemon(act)?;
-    all_known(act, &nodes, &format!("Error resuming {nodes}: "))?;
+    let choice = NodeChoice::needed("nodename", &request.nodename)?;
+    let nodes = chosen(act, &choice, &format!("Error resuming {choice}: "))?;
     actions::resume(&act.hands.host, &nodes)
 }
 
@@ -30,10 +28,9 @@ struct Drain {
 
 pub(super) fn drain(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let request: Drain = act.tools.action_get()?;
-    let nodes = needed_host_list("nodename", &request.nodename)?;
+    let choice = NodeChoice::needed("nodename", &request.nodename)?;
     let reason = needed_reason(&request.reason)?;
-    require_daemon(act)?;
-    all_known(act, &nodes, &format!("Error draining {nodes}: "))?;
+    let nodes = chosen(act, &choice, &format!("Error draining {choice}: "))?;
     actions::drain(&act.hands.host, &nodes, reason)
 }
 
@@ -46,9 +43,7 @@ struct Destroy {
 
 pub(super) fn destroy_jobs(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let request: Destroy = act.tools.action_get()?;
-    let nodes = needed_host_list("nodes", &request.nodes)?;
-    require_daemon(act)?;
-    all_known(act, &nodes, "")?;
+    let nodes = chosen(act, &NodeChoice::needed("nodes", &request.nodes)?, "")?;
     let machine = (&act.view.host, &act.hands.host, &act.hands.juju);
     actions::destroy_jobs(machine, &nodes, None, request.dry_run)
 }
@@ -63,16 +58,15 @@ struct SetState {
 
 pub(super) fn set_state(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let request: SetState = act.tools.action_get()?;
-    let nodes = needed_host_list("nodes", &request.nodes)?;
+    let choice = NodeChoice::needed("nodes", &request.nodes)?;
     let state: NodeWord = serde_json::from_value(json!(request.state.trim().to_ascii_lowercase())).map_err(|_| {
         let expected = "expected one of idle, resume, undrain, drain, down, fail, failing";
         ActionFailure::refused(format!("parameter `state`: `{}`: {expected}", shown(&request.state)))
     })?;
     let why = reason(&request.reason)?;
     let word = state.as_str();
-    let attempt = format!("Failed to set state of node(s) {nodes} to state '{word}'. reason:");
-    require_daemon(act)?;
-    all_known(act, &nodes, &format!("{attempt}\n"))?;
+    let attempt = format!("Failed to set state of node(s) {choice} to state '{word}'. reason:");
+    let nodes = chosen(act, &choice, &format!("{attempt}\n"))?;
     if !state.wants_reason() && !why.is_empty() {
         act.hands.juju.action_log(&format!(
             "Warning: The '{word}' state does not require a reason to be set. Not updating to node(s) {nodes} 'reason' \
@@ -92,7 +86,7 @@ struct Show {
 
 pub(super) fn show(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let request: Show = act.tools.action_get()?;
-    let wanted = host_list("nodes", &request.nodes)?;
+    let wanted = NodeChoice::read("nodes", &request.nodes)?;
     require_daemon(act)?;
     let rows: Vec<[String; 5]> = select(act, wanted.as_ref())?.iter().map(row).collect();
     let entry = |[name, state, partitions, unit, reason]: &[String; 5]| json!({"node": name, "state": state, "partitions": partitions, "unit": unit, "reason": reason});
@@ -110,33 +104,23 @@ fn row(record: &NodeRecord) -> [String; 5] {
     ]
 }
 
-/// Returns the records of nodes, all or those of a list. A node that Slurm does not know is refused by name.
-pub(super) fn select(act: &Act<'_>, wanted: Option<&HostList>) -> Result<Vec<NodeRecord>, ActionFailure> {
+/// Returns the records of nodes, all or the chosen ones. What names no node is refused.
+pub(super) fn select(act: &Act<'_>, wanted: Option<&NodeChoice>) -> Result<Vec<NodeRecord>, ActionFailure> {
     let mut records = scontrol::nodes(&act.view.host).map_err(|error| refused("could not list the nodes", &error))?;
     records.sort_by(|one, other| one.name.cmp(&other.name));
-    let Some(wanted) = wanted else { return Ok(records) };
-    if let Some(unknown) = unknown(&records, wanted) {
-        return Err(ActionFailure::refused(unknown));
+    if let Some(wanted) = wanted {
+        let chosen = wanted.of(&records).map_err(ActionFailure::refused)?;
+        records.retain(|record| chosen.contains(&record.name));
     }
-    records.retain(|record| wanted.contains(&record.name));
     Ok(records)
 }
 
-/// Refuses a list that has a node which Slurm does not know, before anything is done: Slurm would change the others
-/// and then fail. `attempt` begins the answer.
-fn all_known(act: &Act<'_>, wanted: &HostList, attempt: &str) -> Result<(), ActionFailure> {
-    match select(act, Some(wanted)) {
-        Err(ActionFailure::Refused(why)) => Err(ActionFailure::Refused(format!("{attempt}{why}"))),
-        other => other.map(drop),
-    }
-}
-
-/// Names those of a list that are not among the nodes.
-fn unknown(records: &[NodeRecord], wanted: &HostList) -> Option<String> {
-    const NAMED: usize = 10;
-    let known: BTreeSet<&str> = records.iter().map(|record| record.name.as_str()).collect();
-    let unknown: Vec<String> = wanted.expand().filter(|name| !known.contains(name.as_str())).take(NAMED).collect();
-    (!unknown.is_empty()).then(|| format!("Slurm knows no node {}", unknown.join(", ")))
+/// Returns the chosen nodes. A list that has a node which Slurm does not know is refused before anything is done: Slurm
+/// would change the others and then fail. `attempt` begins the answer.
+fn chosen(act: &Act<'_>, wanted: &NodeChoice, attempt: &str) -> Result<HostList, ActionFailure> {
+    require_daemon(act)?;
+    let records = scontrol::nodes(&act.view.host).map_err(|error| refused("could not list the nodes", &error))?;
+    wanted.of(&records).map_err(|why| ActionFailure::Refused(format!("{attempt}{why}")))
 }
 
 /// The reason stays in Slurm's records when a node has returned, so it is of interest only while the node is put aside.

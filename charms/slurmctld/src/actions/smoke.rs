@@ -3,9 +3,9 @@
 use super::{Act, ActionFailure, ActionResults, nodes, require_daemon, with_nodes};
 use serde::Deserialize;
 use serde_json::json;
-use slurm_conf::{HostList, NodeName, PartitionName};
+use slurm_conf::{NodeName, PartitionName};
 use slurm_ops::scontrol::{self, NodeLookup, NodeRecord, PartitionRecord, Smoke};
-use slurm_unit::actions::{host_list, refused};
+use slurm_unit::actions::{NodeChoice, refused};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ fn half_a_minute() -> u64 {
 
 pub(super) fn test(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let request: Test = act.tools.action_get()?;
-    let wanted = host_list("nodes", &request.nodes)?;
+    let wanted = NodeChoice::read("nodes", &request.nodes)?;
     if !(1..=600).contains(&request.timeout) {
         let found = request.timeout;
         return Err(ActionFailure::refused(format!("parameter `timeout`: {found}: expected 1 to 600 seconds")));
@@ -70,7 +70,7 @@ fn answer(outcomes: &[(String, String)]) -> Result<ActionResults, ActionFailure>
 const TOLD: usize = 10;
 
 /// Returns the nodes once none of them is on its way back: Slurm takes a moment after `resume` to hear from a node.
-fn settled(act: &Act<'_>, wanted: Option<&HostList>, patience: Duration) -> Result<Vec<NodeRecord>, ActionFailure> {
+fn settled(act: &Act<'_>, wanted: Option<&NodeChoice>, patience: Duration) -> Result<Vec<NodeRecord>, ActionFailure> {
     let end = Instant::now() + patience.min(RETURN);
     loop {
         let records = nodes::select(act, wanted)?;

@@ -36,6 +36,11 @@ impl Situation<'_> {
         }
     }
 
+    /// Says whether the files in place are the desired ones, and accepted.
+    pub fn is_at_rest(&self) -> bool {
+        self.live() == self.accepted() && self.desired() == self.live().files
+    }
+
     /// Says whether the slurm.conf in place has everything that the charm depends on.
     pub fn is_sound(&self) -> bool {
         self.live().overlaid.as_ref().is_some_and(|read| {

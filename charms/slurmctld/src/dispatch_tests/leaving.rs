@@ -247,3 +247,15 @@ fn a_look_that_fails_costs_no_node_and_no_partition() {
         }
     }
 }
+
+#[test]
+fn a_changed_partition_is_in_effect_before_anybody_asks_who_exists() {
+    let (cluster, relation, compute) = Cluster::with_node();
+    cluster.hook(&Hook::named("update-status"));
+    let changed = serde_json::json!({"partitionname": "compute", "nodes": ["compute"], "maxtime": 60}).to_string();
+    let changed = charm::Databag::from([("partition".to_owned(), changed)]);
+    cluster.model.play(&compute, &relation, &changed).unwrap();
+    let done = cluster.hook(&Hook::app_changed(&relation, &compute));
+    assert!(cluster.conf().contains("MaxTime=60"));
+    assert!(!done.calls.iter().any(|call| call.starts_with("goal-state")), "{:#?}", done.calls);
+}

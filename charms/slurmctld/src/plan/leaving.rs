@@ -260,6 +260,10 @@ impl<'f> Departures<'f> {
         if units.peek().is_none() {
             return Ok(());
         }
+        // What is to be brought into effect comes first, without a question more.
+        if !*self.facts.retry_timer()? && !self.situation.is_at_rest() {
+            return Ok(());
+        }
         // Juju's controller has to know the application, or its units tell nothing.
         let endpoint = names::ENDPOINT_SLURMD;
         let goal = self.facts.goal_state()?.as_ref().zip(self.app_name(app));

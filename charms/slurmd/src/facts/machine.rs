@@ -3,7 +3,7 @@
 use super::{Boot, Daemon, Facts, JobHere, KeyFile, Notes, Occupancy, StartFile, node_name};
 use crate::names;
 use crate::node::lifecycle;
-use slurm_conf::{Node, NodeName};
+use slurm_conf::{Node, NodeName, PartitionName};
 use slurm_ops::files::{self, FileError};
 use slurm_ops::scontrol::{self, Candidate, LocalJobs, NodeLookup};
 use slurm_ops::slurmd::SlurmdOptions;
@@ -162,9 +162,9 @@ pub(super) fn verdict(view: &View, known: &Facts) -> Candidate {
 }
 
 pub(super) fn partition_state(view: &View) -> Option<String> {
-    let app = view.ctx.unit.app();
-    let partitions = scontrol::partitions(&view.host).ok()?;
-    partitions.into_iter().find(|partition| partition.name == app.as_str()).map(|partition| partition.state)
+    let partition: PartitionName = view.ctx.unit.app().as_str().parse().ok()?;
+    let settings = scontrol::partition_settings(&view.host).ok()?;
+    settings.get(&partition, "State").map(str::to_owned)
 }
 
 /// Compares this machine's clock with slurmctld's. A node whose clock is ahead joins like any other, and then cannot be

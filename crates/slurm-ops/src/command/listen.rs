@@ -10,8 +10,11 @@ use std::time::{Duration, Instant};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// How often to look whether a process has ended that closed its output or gave it to a child.
+/// How often to look whether a process has ended that gave its output to a child.
 const LOOK_AGAIN: u8 = 10;
+/// How soon to look whether a process has ended that closed its output, and how often if it takes its time.
+const FIRST_LOOK: Duration = Duration::from_micros(50);
+const LATER_LOOKS: Duration = Duration::from_millis(10);
 /// More output than this is not read; the process then blocks until its deadline.
 const LARGEST_OUTPUT: usize = 256 * 1024 * 1024;
 
@@ -63,6 +66,7 @@ pub(super) struct Heard {
 pub(super) fn listen(child: &mut Child, deadline: Instant) -> std::io::Result<Heard> {
     let mut stdout = Pipe::new(child.stdout.take())?;
     let mut stderr = Pipe::new(child.stderr.take())?;
+    let mut pause = FIRST_LOOK;
     let status = loop {
         // Asked before the pipes are emptied: what it wrote was written before.
         let status = child.try_wait()?;
@@ -75,7 +79,8 @@ pub(super) fn listen(child: &mut Child, deadline: Instant) -> std::io::Result<He
         let mut waited_for: Vec<PollFd<'_>> = stdout.interest().into_iter().chain(stderr.interest()).collect();
         if waited_for.is_empty() {
             // Both closed, which is how most processes announce their exit.
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LATER_LOOKS);
         } else {
             // An interrupted wait is a short one.
             let _ = poll(&mut waited_for, PollTimeout::from(LOOK_AGAIN));

@@ -18,8 +18,19 @@ pub type Jobs = BTreeMap<u64, Option<JobRecord>>;
 /// Lists the jobs that have something on one of the nodes, those that are just ending included. `here` is the node of
 /// this machine, if it is one of them: its own processes are asked as well.
 pub fn jobs_on(host: &Host, nodes: &HostList, here: Option<&NodeName>) -> Result<Jobs, ActionFailure> {
-    let queue =
-        scontrol::jobs(host).map_err(|error| refused(&format!("could not list the jobs on {nodes}"), &error))?;
+    running_on(host, nodes, here, &queue(host, nodes)?)
+}
+
+fn queue(host: &Host, nodes: &HostList) -> Result<Vec<JobRecord>, ActionFailure> {
+    scontrol::jobs(host).map_err(|error| refused(&format!("could not list the jobs on {nodes}"), &error))
+}
+
+fn running_on(
+    host: &Host,
+    nodes: &HostList,
+    here: Option<&NodeName>,
+    queue: &[JobRecord],
+) -> Result<Jobs, ActionFailure> {
     let touches = |job: &JobRecord| match job.nodes.parse::<HostList>() {
         Ok(used) => used.expand().any(|node| nodes.contains(&node)),
         // A job that waits has an empty list.
@@ -33,36 +44,51 @@ pub fn jobs_on(host: &Host, nodes: &HostList, here: Option<&NodeName>) -> Result
         }
     };
     let mut jobs: Jobs = local.into_iter().map(|id| (id, None)).collect();
-    jobs.extend(queue.into_iter().filter(|job| !job.has("PENDING") && touches(job)).map(|job| (job.id, Some(job))));
+    let running = queue.iter().filter(|job| !job.has("PENDING") && touches(job));
+    jobs.extend(running.map(|job| (job.id, Some(job.clone()))));
     Ok(jobs)
 }
 
-/// Cancels every job on the nodes, and waits until these jobs are gone.
+/// Cancels every job on the nodes, and the pending jobs that ask for one of them by name: without the node these would
+/// fail. Waits until the jobs on the nodes are gone.
 pub fn destroy_jobs(
     (host, writer, juju): (&Host, &HostWriter, &JujuWriter),
     nodes: &HostList,
     here: Option<&NodeName>,
     dry_run: bool,
 ) -> Result<ActionResults, ActionFailure> {
-    let jobs = jobs_on(host, nodes, here)?;
-    let status = match (jobs.is_empty(), dry_run) {
+    let queue = queue(host, nodes)?;
+    let jobs = running_on(host, nodes, here, &queue)?;
+    // A list that cannot be read is no reason to cancel.
+    let required = |job: &JobRecord| job.required.parse::<HostList>().unwrap_or_default();
+    let names_one = |job: &&JobRecord| required(job).expand().any(|node| nodes.contains(&node));
+    let pending: Vec<&JobRecord> = queue.iter().filter(|job| job.has("PENDING")).filter(names_one).collect();
+    let status = match (jobs.is_empty() && pending.is_empty(), dry_run) {
         (true, _) => "no jobs",
         (false, true) => "dry run",
         (false, false) => {
             // A job that slurmctld does not have there is not its to cancel: the number may stand for another job
             // elsewhere.
-            scontrol::cancel_jobs(writer, jobs.values().flatten().map(JobRecord::handle))
+            let doomed = jobs.values().flatten().chain(pending.iter().copied());
+            scontrol::cancel_jobs(writer, doomed.map(JobRecord::handle))
                 .map_err(|error| refused(&format!("could not cancel jobs {}", names(&jobs)), &error))?;
             await_no_jobs((host, juju), nodes, here, Some(&jobs))?;
             "cancelled"
         }
     };
+    let now = host.now();
+    let running = jobs.values().flatten().map(|job| detail(job, now));
+    let waiting = pending
+        .iter()
+        .map(|job| format!("{} {} of {} asks for {} (PENDING)", job.handle(), job.name, job.user, job.required));
     let results = ActionResults::default()
         .with("status", status)
         .with("nodes", nodes.to_string())
         .with("jobs", names(&jobs))
-        .with("details", jobs.values().flatten().map(detail).collect::<Vec<_>>().join("\n"));
-    Ok(if dry_run { results.with("dry-run", "true") } else { results.with("destroyed", jobs.len().to_string()) })
+        .with("pending", pending.iter().map(|job| job.handle()).collect::<Vec<_>>().join(" "))
+        .with("details", running.chain(waiting).collect::<Vec<_>>().join("\n"));
+    let count = jobs.len() + pending.len();
+    Ok(if dry_run { results.with("dry-run", "true") } else { results.with("destroyed", count.to_string()) })
 }
 
 /// Waits until no job is on the nodes, and shows which still are. With `only` it waits for these jobs, and not for
@@ -106,6 +132,18 @@ pub fn names(jobs: &Jobs) -> String {
     jobs.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
-fn detail(job: &JobRecord) -> String {
-    format!("{} {} of {} on {} ({})", job.handle(), job.name, job.user, job.nodes, job.state.join("+"))
+fn detail(job: &JobRecord, now: u64) -> String {
+    let left = match job.ends() {
+        Some(end) => format!("{} left", duration(end.saturating_sub(now))),
+        None => "no time limit".to_owned(),
+    };
+    let state = job.state.join("+");
+    format!("{} {} of {} on {} ({state}, {left})", job.handle(), job.name, job.user, job.nodes)
+}
+
+/// Writes seconds as Slurm writes a time: `1:12:00`, `2-0:00:00`.
+pub fn duration(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let time = format!("{}:{:02}:{:02}", rest / 3600, rest % 3600 / 60, rest % 60);
+    if days > 0 { format!("{days}-{time}") } else { time }
 }

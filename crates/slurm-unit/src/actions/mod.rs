@@ -3,13 +3,14 @@
 
 mod jobs;
 
-pub use jobs::{Jobs, await_no_jobs, destroy_jobs, jobs_on, names};
+pub use jobs::{Jobs, await_no_jobs, destroy_jobs, duration, jobs_on, names};
 
 use charm::text::shown;
 use charm::{ActionFailure, ActionResults};
 use slurm_conf::HostList;
 use slurm_ops::HostWriter;
-use slurm_ops::scontrol::{self, ScontrolError};
+use slurm_ops::scontrol::{self, NodeRecord, ScontrolError};
+use std::collections::BTreeSet;
 
 /// An action without parameters.
 #[derive(Debug, serde::Deserialize)]
@@ -21,25 +22,90 @@ const LONGEST_LIST: usize = 16 * 1024;
 /// The longest reason that Slurm's tables show in a useful way.
 const LONGEST_REASON: usize = 256;
 
-/// Reads a list of nodes in Slurm's notation. An empty one is none.
-pub fn host_list(parameter: &str, text: &str) -> Result<Option<HostList>, ActionFailure> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let list = Some(text).filter(|text| text.len() <= LONGEST_LIST).and_then(|text| HostList::of_nodes(text).ok());
-    list.map(Some).ok_or_else(|| {
-        let expected = "expected names as in `compute-0` or `compute-[0-3],gpu-1`";
-        ActionFailure::refused(format!("parameter `{parameter}`: `{}`: {expected}", shown(text)))
-    })
+/// Nodes as an operator names them: a host list, and Slurm's function `feature{…}`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeChoice {
+    list: HostList,
+    features: Vec<String>,
 }
 
-/// Reads a list of nodes that has to name some.
-pub fn needed_host_list(parameter: &str, text: &str) -> Result<HostList, ActionFailure> {
-    host_list(parameter, text)?.ok_or_else(|| {
-        let expected = "expected names as in `compute-0` or `compute-[0-3]`";
-        ActionFailure::refused(format!("parameter `{parameter}`: {expected}"))
-    })
+impl NodeChoice {
+    /// Reads a parameter. An empty one is none.
+    pub fn read(parameter: &str, text: &str) -> Result<Option<Self>, ActionFailure> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let choice = Some(text).filter(|text| text.len() <= LONGEST_LIST).and_then(Self::parse);
+        choice.map(Some).ok_or_else(|| {
+            let expected = "expected names as in `compute-0`, `compute-[0-3],gpu-1` or `feature{compute}`";
+            ActionFailure::refused(format!("parameter `{parameter}`: `{}`: {expected}", shown(text)))
+        })
+    }
+
+    /// Reads a parameter that has to name some.
+    pub fn needed(parameter: &str, text: &str) -> Result<Self, ActionFailure> {
+        Self::read(parameter, text)?.ok_or_else(|| {
+            let expected = "expected names as in `compute-0` or `compute-[0-3]`";
+            ActionFailure::refused(format!("parameter `{parameter}`: {expected}"))
+        })
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (mut names, mut features) = (Vec::new(), Vec::new());
+        let mut rest = text;
+        while let Some(at) = rest.find("feature{") {
+            let (before, function) = rest.split_at(at);
+            let (feature, after) = function["feature{".len()..].split_once('}')?;
+            let plain = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+            if feature.is_empty() || !feature.chars().all(plain) || !(after.is_empty() || after.starts_with(',')) {
+                return None;
+            }
+            names.extend(Some(before.strip_suffix(',').unwrap_or(before)).filter(|before| !before.is_empty()));
+            features.push(feature.to_owned());
+            rest = after.strip_prefix(',').unwrap_or(after);
+        }
+        names.extend(Some(rest).filter(|rest| !rest.is_empty()));
+        let list = if names.is_empty() { HostList::default() } else { HostList::of_nodes(&names.join(",")).ok()? };
+        Some(Self { list, features })
+    }
+
+    /// Returns the chosen ones among all nodes. Err: what of it names no node.
+    pub fn of(&self, records: &[NodeRecord]) -> Result<HostList, String> {
+        const NAMED: usize = 10;
+        let known: BTreeSet<&str> = records.iter().map(|record| record.name.as_str()).collect();
+        let unknown: Vec<String> =
+            self.list.expand().filter(|name| !known.contains(name.as_str())).take(NAMED).collect();
+        if !unknown.is_empty() {
+            return Err(format!("Slurm knows no node {}", unknown.join(", ")));
+        }
+        let mut names: Vec<String> = Vec::new();
+        for feature in &self.features {
+            let before = names.len();
+            let has = records.iter().filter(|record| record.features.contains(feature));
+            names.extend(has.map(|record| record.name.clone()));
+            if names.len() == before {
+                return Err(format!("no node has the feature {feature}"));
+            }
+        }
+        names.retain(|name| !self.list.contains(name));
+        names.sort();
+        names.dedup();
+        if names.is_empty() {
+            return Ok(self.list.clone());
+        }
+        let listed = Some(self.list.to_string()).filter(|list| !list.is_empty());
+        let all = listed.into_iter().chain(names).collect::<Vec<_>>().join(",");
+        all.parse().map_err(|_| "these are more nodes than a list can name".to_owned())
+    }
+}
+
+impl std::fmt::Display for NodeChoice {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let listed = Some(self.list.to_string()).filter(|list| !list.is_empty());
+        let features = self.features.iter().map(|feature| format!("feature{{{feature}}}"));
+        formatter.write_str(&listed.into_iter().chain(features).collect::<Vec<_>>().join(","))
+    }
 }
 
 /// Checks a reason, which goes into Slurm's tables: one line of printable text.
@@ -98,18 +164,44 @@ mod tests {
         }
     }
 
+    fn records(nodes: &[(&str, &str)]) -> Vec<NodeRecord> {
+        let record = |(name, feature): &(&str, &str)| {
+            serde_json::from_value(serde_json::json!({
+                "name": name, "state": ["IDLE"], "reason": "", "hostname": "h", "partitions": [], "features": [feature],
+                "real_memory": 1, "cpus": 1,
+            }))
+        };
+        nodes.iter().map(|node| record(node).unwrap()).collect()
+    }
+
+    fn chosen(text: &str) -> Result<String, String> {
+        let nodes = records(&[("compute-0", "compute"), ("compute-1", "compute"), ("gpu-0", "gpu")]);
+        NodeChoice::needed("nodes", text).unwrap().of(&nodes).map(|list| list.to_string())
+    }
+
     #[test]
-    fn a_list_of_nodes_is_read_in_slurms_notation() {
-        assert_eq!(host_list("nodes", " compute-[0-1] ").unwrap().unwrap().to_string(), "compute-[0-1]");
-        assert_eq!(host_list("nodes", "").unwrap(), None);
+    fn nodes_are_named_in_slurms_notation() {
+        assert_eq!(chosen(" compute-[0-1] ").unwrap(), "compute-[0-1]");
+        assert_eq!(chosen("feature{compute}").unwrap(), "compute-0,compute-1");
+        assert_eq!(chosen("gpu-0,feature{compute}").unwrap(), "gpu-0,compute-0,compute-1");
+        assert_eq!(chosen("feature{gpu},compute-0,feature{compute}").unwrap(), "compute-0,compute-1,gpu-0");
+        assert_eq!(NodeChoice::read("nodes", "").unwrap(), None);
+    }
+
+    #[test]
+    fn what_names_no_node_is_refused_by_name() {
+        assert_eq!(chosen("compute-[1-2]").unwrap_err(), "Slurm knows no node compute-2");
+        assert_eq!(chosen("feature{big}").unwrap_err(), "no node has the feature big");
     }
 
     #[test]
     fn a_list_that_names_no_node_is_refused_by_the_parameter() {
         let expected = "parameter `nodes`: expected names as in `compute-0` or `compute-[0-3]`";
-        assert_eq!(text(needed_host_list("nodes", " ").unwrap_err()), expected);
-        for list in ["a\nb", "compute-[0", "a b", &"n,".repeat(10_000)] {
-            assert!(text(host_list("nodes", list).unwrap_err()).starts_with("parameter `nodes`: `"), "{list}");
+        assert_eq!(text(NodeChoice::needed("nodes", " ").unwrap_err()), expected);
+        let many = "n,".repeat(10_000);
+        for list in ["a\nb", "compute-[0", "a b", "feature{", "feature{}", "feature{a b}", "feature{a}b", &many] {
+            let refusal = text(NodeChoice::read("nodes", list).unwrap_err());
+            assert!(refusal.starts_with("parameter `nodes`: `"), "{list}");
         }
     }
 
