@@ -86,6 +86,12 @@ impl World {
         self.model.remove_unit(&unit.parse().unwrap()).unwrap();
     }
 
+    /// Removes the relation of `compute` with the controllers, which everybody hears.
+    pub fn separate(&self) {
+        self.model.remove_relation(&self.relation("compute").unwrap());
+        self.model.run_hooks();
+    }
+
     /// Lets every timer call so often, although what they wait for does not come.
     pub fn ticks(&self, count: usize) {
         self.model.run_hooks();

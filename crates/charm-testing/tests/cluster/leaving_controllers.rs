@@ -1,8 +1,9 @@
 //! Controllers that go before their nodes, or with them: nobody is drained for it, and no job is lost.
 
-use crate::departures::{REASON, SLURMD, both};
+use crate::departures::{REASON, SLURMCTLD, SLURMD, both};
 use crate::world::World;
 use charm_testing::Model;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 #[test]
@@ -91,7 +92,64 @@ fn a_unit_that_is_removed_after_the_last_controller_waits_for_its_processes() {
 }
 
 #[test]
-fn nodes_of_another_controller_s_end_are_drained_while_it_answers() {
+fn controllers_that_go_while_a_unit_waits_are_not_waited_for() {
+    for (down, model) in [false, true].into_iter().flat_map(|down| both().map(|model| (down, model))) {
+        let world = World::of_apps(model, &[("compute", 2)]);
+        let jobs = [world.job("compute-0"), world.job("compute-1")];
+        if down {
+            world.machine("slurmctld/0").crash(SLURMCTLD);
+        }
+        let (slurm, controllers) = (world.slurm.clone(), world.controllers.clone());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let statuses = seen.clone();
+        world.model.while_waiting(move |model, unit, count| {
+            statuses.lock().unwrap().push(model.status(unit).unwrap().message().to_owned());
+            if count >= 3 {
+                model.run_round();
+                model.tick();
+            }
+            match count {
+                3 => model.remove_application(&controllers).unwrap(),
+                40 => slurm.end_job(jobs[1]),
+                _ => {}
+            }
+        });
+        world.remove("compute/1");
+        world.ticks(3);
+        let statuses = seen.lock().unwrap();
+        let first = if down { "leaving: slurmctld does not answer" } else { "draining: 1 job, has no time limit" };
+        assert_eq!(statuses[0], first);
+        assert_eq!(statuses.last().unwrap(), "leaving: 1 job here, and no controller is left");
+        assert!(!world.has("compute/1") && !world.has("slurmctld/0"));
+        world.assert_bare("compute/1");
+        // The other one leaves as well, because its relation has ended, and waits.
+        assert!(world.machine("compute/0").is_running(SLURMD));
+        world.slurm.pass(Duration::from_secs(30));
+        world.slurm.end_job(jobs[0]);
+        world.model.settle();
+        world.assert_bare("compute/0");
+        world.assert_nothing_lost();
+    }
+}
+
+#[test]
+fn everything_goes_although_slurmctld_is_down() {
+    for model in both() {
+        let world = World::of_apps(model, &[("compute", 2)]);
+        let job = world.job("compute-1");
+        world.machine("slurmctld/0").crash(SLURMCTLD);
+        world.end_while_waiting(job, 30);
+        world.model.destroy();
+        world.model.settle();
+        assert!(world.units().is_empty(), "{:?}", world.units());
+        world.assert_bare("compute/0");
+        world.assert_bare("compute/1");
+        world.assert_nothing_lost();
+    }
+}
+
+#[test]
+fn nodes_whose_controllers_go_are_drained_while_slurmctld_answers() {
     let world = World::of_apps(Model::new(), &[("compute", 1)]);
     world.job("compute-0");
     world.model.remove_application(&world.controllers).unwrap();

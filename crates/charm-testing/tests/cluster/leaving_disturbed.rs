@@ -4,6 +4,8 @@ use crate::departures::{REASON, SLURMCTLD, SLURMD, both};
 use crate::world::World;
 use charm_testing::{Hook, Model};
 use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 #[test]
 fn a_slurmctld_that_is_away_is_waited_for() {
@@ -31,7 +33,7 @@ fn the_status_says_that_slurmctld_does_not_answer() {
     let world = World::of_apps(Model::new(), &[("compute", 2)]);
     let controller = world.machine("slurmctld/0").clone();
     controller.crash(SLURMCTLD);
-    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let own = seen.clone();
     world.model.while_waiting(move |model, unit, count| {
         own.lock().unwrap().push(model.status(unit).unwrap().message().to_owned());
@@ -42,6 +44,30 @@ fn the_status_says_that_slurmctld_does_not_answer() {
     world.remove("compute/1");
     world.model.settle();
     assert_eq!(seen.lock().unwrap()[0], "leaving: slurmctld does not answer");
+    world.assert_removed("compute/1");
+    world.assert_well();
+}
+
+#[test]
+fn neither_a_silent_slurmctld_nor_a_silent_juju_reads_as_a_controller_that_is_gone() {
+    let world = World::of_apps(Model::new(), &[("compute", 2)]);
+    let job = world.job("compute-1");
+    let (controller, slurm) = (world.machine("slurmctld/0").clone(), world.slurm.clone());
+    world.model.while_waiting(move |model, _, count| match count {
+        1 => {
+            controller.crash(SLURMCTLD);
+            model.refuse_tool(Some("goal-state"));
+        }
+        2 => slurm.end_job(job),
+        50 => {
+            controller.revive(SLURMCTLD);
+            model.refuse_tool(None);
+        }
+        _ => {}
+    });
+    world.remove("compute/1");
+    world.model.settle();
+    assert!(world.machine("compute/1").waited().as_secs() > 50);
     world.assert_removed("compute/1");
     world.assert_well();
 }
@@ -132,13 +158,12 @@ fn a_machine_that_reboots_while_its_unit_waits_goes_on_where_it_was() {
     for model in both() {
         let world = World::of_apps(model, &[("compute", 2)]);
         let job = world.job("compute-1");
-        let (slurm, pauses) = (world.slurm.clone(), std::sync::atomic::AtomicUsize::new(0));
-        let seen =
-            world.while_waiting(move |model, unit, _| match pauses.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
-                2 => model.reboot(&unit.parse().unwrap()),
-                5 => slurm.end_job(job),
-                _ => {}
-            });
+        let (slurm, pauses) = (world.slurm.clone(), AtomicUsize::new(0));
+        let seen = world.while_waiting(move |model, unit, _| match pauses.fetch_add(1, Ordering::SeqCst) {
+            2 => model.reboot(&unit.parse().unwrap()),
+            5 => slurm.end_job(job),
+            _ => {}
+        });
         world.remove("compute/1");
         world.model.settle();
         assert!(seen.nodes("compute/1").iter().all(|node| node.ends_with(&format!("({REASON})"))));

@@ -66,11 +66,6 @@ fn end_in_time(world: &World, job: u64) {
     });
 }
 
-fn separate(world: &World) {
-    world.model.remove_relation(&world.relation("compute").unwrap());
-    world.model.run_hooks();
-}
-
 #[test]
 fn a_unit_that_is_removed() {
     at_every_effect(
@@ -96,7 +91,7 @@ fn a_relation_that_is_removed() {
         || World::of_apps(Model::new(), &[("compute", 1)]),
         |world| {
             let job = world.job("compute-0");
-            separate(world);
+            world.separate();
             world.ticks(2);
             world.slurm.end_job(job);
             world.ticks(2);
@@ -140,7 +135,7 @@ fn a_relation_that_is_made_again_while_a_job_runs() {
         || World::of_apps(Model::new(), &[("compute", 1)]),
         |world| {
             world.job("compute-0");
-            separate(world);
+            world.separate();
             world.ticks(1);
             world.integrate();
             world.model.settle();
@@ -161,7 +156,7 @@ fn a_relation_that_is_made_again_while_its_node_and_its_partition_are_being_take
         || {
             let world = World::of_apps(Model::new(), &[("compute", 1)]);
             let job = world.job("compute-0");
-            separate(&world);
+            world.separate();
             world.slurm.end_job(job);
             world.slurm.age_out();
             world

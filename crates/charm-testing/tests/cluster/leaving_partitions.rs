@@ -8,12 +8,6 @@ const UP: &str = "active: primary - UP";
 const UNRELATED: &str = "blocked: no controller: `juju integrate compute slurmctld`";
 
 impl World {
-    /// Removes the relation of `compute` with the controllers, which everybody hears.
-    fn separate(&self) {
-        self.model.remove_relation(&self.relation("compute").unwrap());
-        self.model.run_hooks();
-    }
-
     fn partition(&self, name: &str) -> Option<String> {
         self.slurm.partitions().get(name).cloned()
     }
@@ -260,5 +254,79 @@ fn a_unit_whose_relation_has_ended_before_is_removed_and_its_job_is_waited_for()
         world.model.settle();
         world.assert_gone("compute");
         world.assert_well();
+    }
+}
+
+#[test]
+fn after_the_drain_timeout_jobs_of_a_removed_relation_are_cancelled_too() {
+    let world = World::of_apps(Model::new(), &[("compute", 2)]);
+    world.set("drain-timeout", 60.into());
+    world.set("drain-policy", "cancel".into());
+    world.model.settle();
+    let job = world.job("compute-0");
+    world.separate();
+    world.ticks(2);
+    assert_eq!(world.slurm.jobs(), [job]);
+    world.slurm.pass(std::time::Duration::from_secs(61));
+    world.ticks(3);
+    assert!(world.slurm.jobs().is_empty());
+    world.slurm.age_out();
+    world.model.settle();
+    world.assert_left("compute/0");
+    world.assert_gone("compute");
+    world.assert_well();
+}
+
+#[test]
+fn an_application_without_units_and_another_one_leave_at_once() {
+    for model in both() {
+        let world = World::of_apps(model, &[("compute", 1), ("gpu", 1), ("big", 1)]);
+        world.remove("gpu/0");
+        world.model.settle();
+        assert_eq!(world.slurm.partitions()["gpu"], "UP");
+        let (job, other) = (world.job("compute-0"), world.job("big-0"));
+        world.end_while_waiting(job, 2);
+        world.model.remove_application(&"gpu".parse().unwrap()).unwrap();
+        world.model.remove_application(&world.computes).unwrap();
+        world.ticks(3);
+        world.slurm.age_out();
+        world.model.settle();
+        world.assert_gone("compute");
+        world.assert_gone("gpu");
+        assert_eq!(world.default(), ["big"]);
+        assert_eq!(world.slurm.jobs(), [other]);
+        world.assert_well();
+    }
+}
+
+#[test]
+fn an_application_whose_relation_has_ended_before_goes_with_everything() {
+    for model in both() {
+        let world = World::of_apps(model, &[("compute", 2)]);
+        let (job, pending) = (world.job("compute-0"), world.slurm.submit(FakeJob::waiting("compute", "Resources")));
+        world.separate();
+        world.ticks(2);
+        world.end_while_waiting(job, 2);
+        world.model.remove_application(&world.computes).unwrap();
+        world.ticks(3);
+        world.assert_removed("compute/0");
+        world.assert_removed("compute/1");
+        world.slurm.end_job(pending);
+        world.slurm.age_out();
+        world.model.settle();
+        world.assert_gone("compute");
+        world.assert_well();
+    }
+}
+
+#[test]
+fn a_unit_that_was_never_related_goes() {
+    for model in both() {
+        let world = World::on(model);
+        world.model.settle();
+        world.remove("compute/0");
+        world.model.settle();
+        assert!(!world.has("compute/0"));
+        world.assert_whole();
     }
 }
