@@ -5,7 +5,8 @@
 | `SOAK_SECONDS` | how long events go on (default 300) |
 | `SOAK_SEED` | which random events; printed at the start, so that a run can be repeated |
 
-A job that Slurm accepted has to end COMPLETED. It may have been started again where its machine was rebooted under it.
+A job that Slurm accepted has to end COMPLETED. It may have been started again where its machine was rebooted under it, or
+was taken away by force. Nodes, a relation and an application leave and come again meanwhile, and their jobs with them.
 slurmctld saves jobs some seconds after they changed, whoever runs it. So none is submitted just before it is killed,
 and of those that run then it may have forgotten that they began (it starts them again, which slurmd refuses: the node
 is drained, the job held) or that they ended (it waits for them until the node registers anew, half an hour later). So
@@ -30,8 +31,12 @@ AWAY = 15
 MOST_NODES = 3
 # More jobs than this do not wait at once: those of half an hour would not end within the time that the last ones get.
 MOST_WAITING = 40
-# Without this Slurm would forget jobs five minutes after their end, and nobody could count them.
-REMEMBER = "MinJobAge=86400"
+# Without the first Slurm would forget jobs five minutes after their end, and nobody could count them. With the second it
+# gives a node that was taken away by force up within seconds.
+REMEMBER = "MinJobAge=86400\nSlurmdTimeout=30"
+# An application that comes and goes. Its partition stays closed for as long as Slurm remembers its jobs, which here is
+# for good, so that its jobs can be counted and it never has a partition of its own taken away.
+GUEST = "guest"
 
 
 class Soak:
@@ -43,6 +48,12 @@ class Soak:
         self.in_doubt = set()
         self.gaps = []
         self.waiting = 0
+        # The second application is deployed and integrated.
+        self.guest = False
+
+    def partition(self):
+        """A partition that takes jobs: mostly the one that is always there."""
+        return GUEST if self.guest and self.random.randrange(4) == 0 else "compute"
 
     def submit(self):
         if self.waiting >= MOST_WAITING:
@@ -50,7 +61,7 @@ class Soak:
         self.waiting += 1
         seconds = self.random.choice((1, 2, 5, 15, LONGEST))
         try:
-            self.jobs.append(self.cluster.submit(f"sleep {seconds}", "--time=30"))
+            self.jobs.append(self.cluster.submit(f"sleep {seconds}", "--time=30", partition=self.partition()))
         except jubilant.CLIError as error:
             # slurmctld is down or has no node: it said so, and nothing was accepted.
             assert "error" in error.stderr.lower(), error
@@ -63,11 +74,49 @@ class Soak:
     def nodes(self):
         return sorted(self.cluster.juju.status().get_units("compute"))
 
+    def staying(self):
+        """Units that are not on their way out: those wait in a hook, and their machines take no other orders."""
+        units = self.cluster.juju.status().get_units("compute")
+        return sorted(name for name, unit in units.items() if unit.workload_status.current == "active")
+
     # Events
 
     def a_node_joins(self):
         if len(self.nodes()) < MOST_NODES:
             self.cluster.add_unit("compute")
+
+    def a_node_leaves(self):
+        """It waits for its jobs."""
+        nodes = self.staying()
+        if len(nodes) > 1:
+            self.cluster.juju.remove_unit(nodes[-1])
+
+    def a_node_is_taken_away_by_force(self):
+        """As if its machine had burnt. Slurm gives it up, and starts its jobs again elsewhere."""
+        nodes = self.staying()
+        if len(nodes) > 1:
+            node = nodes[-1].replace("/", "-")
+            running = self.queue("running", "JobID:20,NodeList:40")
+            self.in_doubt |= {job for job, where in running if where.strip() == node}
+            self.cluster.juju.cli("remove-unit", "--force", "--no-prompt", nodes[-1])
+
+    def the_guest_comes_or_goes(self):
+        """Its relation ends with its jobs running, and is made again, now and then in the middle."""
+        cluster = self.cluster
+        if GUEST not in cluster.juju.status().apps:
+            cluster.deploy_compute(GUEST)
+            cluster.juju.integrate("slurmctld", GUEST)
+            self.guest = False
+        elif self.guest:
+            cluster.juju.remove_relation("slurmctld", GUEST)
+            self.guest = False
+        else:
+            try:
+                cluster.juju.integrate("slurmctld", GUEST)
+            except jubilant.CLIError as error:
+                assert "already exists" in error.stderr, error
+            # From now on jobs may wait in it: they hold the partition until it is back.
+            self.guest = GUEST in cluster.partitions() and cluster.partition(GUEST)["State"] == "UP"
 
     def the_partition_changes(self):
         self.cluster.juju.config("compute", {"partition-config": f"MaxTime={self.random.randrange(60, 1000)}"})
@@ -80,7 +129,7 @@ class Soak:
         self.cluster.juju.config("slurmctld", {"slurm-conf-parameters": f"{REMEMBER}\nNoSuchKey=1"})
 
     def slurmd_is_killed(self):
-        unit = self.random.choice(self.nodes())
+        unit = self.random.choice(self.staying())
         self.gaps.append((unit.replace("/", "-"), time.time()))
         self.cluster.root(unit, "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmd")
 
@@ -91,14 +140,14 @@ class Soak:
         self.cluster.root("slurmctld/0", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmctld")
 
     def update_status(self):
-        self.cluster.fire(self.random.choice(self.cluster.units()))
+        self.cluster.fire(self.random.choice(["slurmctld/0", *self.staying()]))
 
     def the_agent_restarts(self):
-        unit = self.random.choice(self.cluster.units())
+        unit = self.random.choice(["slurmctld/0", *self.staying()])
         self.cluster.root(unit, "systemctl", "restart", f"jujud-machine-{self.cluster.machine_of(unit)}")
 
     def a_compute_machine_reboots(self):
-        self.cluster.reboot_visibly(self.random.choice(self.nodes()))
+        self.cluster.reboot_visibly(self.random.choice(self.staying()))
 
     def the_controllers_machine_reboots(self):
         self.await_saved()
@@ -110,6 +159,9 @@ class Soak:
 
     EVENTS = (
         a_node_joins,
+        a_node_leaves,
+        a_node_is_taken_away_by_force,
+        the_guest_comes_or_goes,
         the_partition_changes,
         a_parameter_changes,
         a_parameter_is_wrong,
@@ -121,6 +173,16 @@ class Soak:
         the_controllers_machine_reboots,
         a_charm_is_refreshed,
     )
+
+    def invite_the_guest(self):
+        """Brings the second application back for good: jobs may wait in its partition."""
+        cluster = self.cluster
+        if GUEST not in cluster.juju.status().apps:
+            return
+        while not cluster.juju.status().apps[GUEST].relations.get("slurmctld"):
+            self.the_guest_comes_or_goes()
+            time.sleep(1)
+        eventually(lambda: cluster.partition(GUEST)["State"], lambda seen: seen == "UP", "the guest's partition", 180)
 
     def event(self):
         chosen = self.random.choice(self.EVENTS)
@@ -154,6 +216,9 @@ class Soak:
                 "slurmctld/0", "sinfo", "--noheader", "--Node", "--states=down,drain", "--format=%N %E"
             )
             for node, reason in (line.split(maxsplit=1) for line in shown.splitlines()):
+                # What leaves is the charms' matter, and what was taken away is Slurm's.
+                if reason in ("juju: leaving the cluster", "Not responding"):
+                    continue
                 assert reason in ("Node unexpectedly rebooted", "Duplicate jobid", "none"), (node, reason)
                 self.cluster.scontrol("update", f"nodename={node}", "state=resume")
             pending = self.queue("pending", "JobID:20,Reason:60")
@@ -218,6 +283,7 @@ def test_no_job_is_lost(cluster):
         soak.event()
         soak.operate()
     cluster.juju.config("slurmctld", {"slurm-conf-parameters": REMEMBER})
+    soak.invite_the_guest()
 
     def unfinished():
         soak.operate()
@@ -234,6 +300,8 @@ def test_no_job_is_lost(cluster):
     except AssertionError:
         soak.show()
         raise
+    # Who is on the way out has nothing left to wait for.
+    eventually(lambda: set(soak.nodes()) - set(soak.staying()), lambda seen: not seen, "units that leave", 180)
     cluster.settle(slurmctld=1, compute=len(soak.nodes()))
     assert len(set(cluster.hosts(nodes=len(soak.nodes())))) == len(soak.nodes())
     print(f"{len(soak.jobs)} jobs, {len(soak.told)} events, none lost", flush=True)
