@@ -5,8 +5,10 @@
 | `SOAK_SECONDS` | how long events go on (default 300) |
 | `SOAK_SEED` | which random events; printed at the start, so that a run can be repeated |
 
-A job that Slurm accepted has to end COMPLETED. It may have been started again where its machine was rebooted under it, or
-was taken away by force. Nodes, a relation and an application leave and come again meanwhile, and their jobs with them.
+A job that Slurm accepted has to end COMPLETED. It may have been started again where its machine was rebooted under it,
+or was taken away by force. Nodes, a relation and an application leave and come again meanwhile, and their jobs with
+them.
+
 slurmctld saves jobs some seconds after they changed, whoever runs it. So none is submitted just before it is killed,
 and of those that run then it may have forgotten that they began (it starts them again, which slurmd refuses: the node
 is drained, the job held) or that they ended (it waits for them until the node registers anew, half an hour later). So
@@ -31,8 +33,8 @@ AWAY = 15
 MOST_NODES = 3
 # More jobs than this do not wait at once: those of half an hour would not end within the time that the last ones get.
 MOST_WAITING = 40
-# Without the first Slurm would forget jobs five minutes after their end, and nobody could count them. With the second it
-# gives a node that was taken away by force up within seconds.
+# Without the first Slurm would forget jobs five minutes after their end, and nobody could count them. With the second
+# it gives a node that was taken away by force up within seconds.
 REMEMBER = "MinJobAge=86400\nSlurmdTimeout=30"
 # An application that comes and goes. Its partition stays closed for as long as Slurm remembers its jobs, which here is
 # for good, so that its jobs can be counted and it never has a partition of its own taken away.

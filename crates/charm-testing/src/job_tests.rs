@@ -206,6 +206,18 @@ fn a_drained_node_is_given_no_job() {
 }
 
 #[test]
+fn a_drained_node_that_falls_silent_keeps_its_reason() {
+    let lab = Lab::new();
+    lab.node.scontrol(&["update", "nodename=n-0", "state=drain", "reason=leaving"]);
+    lab.node.crash(SLURMD);
+    lab.slurm.time_out();
+    assert_eq!(lab.nodes(), ["n-0 DOWN+DRAIN+DYNAMIC_NORM+NOT_RESPONDING"]);
+    lab.node.revive(SLURMD);
+    assert_eq!(lab.nodes(), ["n-0 IDLE+DRAIN+DYNAMIC_NORM"]);
+    assert_eq!(lab.slurm.reason("n-0"), "leaving");
+}
+
+#[test]
 fn a_node_that_stays_silent_is_down_and_its_jobs_are_lost_by_its_machine() {
     let lab = Lab::new();
     lab.slurm.submit(FakeJob::running("a", "n-0"));

@@ -347,6 +347,11 @@ impl Model {
         self.state().until_failure = Some(count);
     }
 
+    /// Has a hook tool fail whenever it is called; None: no longer.
+    pub fn refuse_tool(&self, tool: Option<&str>) {
+        self.state().refused_tool = tool.map(str::to_owned);
+    }
+
     /// Tells whether a failure that was ordered has not come yet, and takes the order back.
     pub fn spare(&self) -> bool {
         self.state().until_failure.take().is_some()

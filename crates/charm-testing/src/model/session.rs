@@ -89,8 +89,11 @@ impl Session {
     }
 
     /// Tells whether this call is the one that a test wants to fail.
-    fn fails(&self) -> bool {
+    fn fails(&self, tool: &str) -> bool {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.refused_tool.as_deref() == Some(tool) {
+            return true;
+        }
         let fails = shared.until_failure == Some(0);
         shared.until_failure = shared.until_failure.and_then(|left| left.checked_sub(1));
         fails
@@ -101,7 +104,7 @@ impl Session {
             self.knife.before(call.command_line());
         }
         // A log that cannot be written stops no charm, so failing it would show nothing.
-        let fails = call.tool != "juju-log" && self.fails();
+        let fails = call.tool != "juju-log" && self.fails(call.tool);
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *inner;
         inner.done.calls.push(call.command_line());

@@ -15,6 +15,8 @@ pub(super) struct State {
     pub(super) secrets_denied: bool,
     /// How many hook tools are answered before one fails.
     pub(super) until_failure: Option<usize>,
+    /// The hook tool that always fails.
+    pub(super) refused_tool: Option<String>,
     /// The model is one of Juju 3.6.
     pub(super) juju_3: bool,
     next_relation: u64,

@@ -16,6 +16,8 @@ pub(super) struct Node {
     real_memory: u64,
     cpus: u64,
     down: bool,
+    /// It is down for its silence alone.
+    silent: bool,
     drained: bool,
     reason: String,
     comment: String,
@@ -40,6 +42,7 @@ impl Node {
             real_memory: number("RealMemory").unwrap_or(0),
             cpus: number("CPUs").unwrap_or(0),
             down: comes("DOWN"),
+            silent: false,
             drained: comes("DRAIN"),
             reason: value("Reason").unwrap_or_default(),
             comment: String::new(),
@@ -56,6 +59,7 @@ impl Node {
             real_memory: 1000,
             cpus: 2,
             down: false,
+            silent: false,
             drained: false,
             reason: String::new(),
             comment: String::new(),
@@ -75,13 +79,18 @@ impl Node {
         &self.reason
     }
 
+    /// Whoever was set aside before keeps its reason.
     pub(super) fn fall_silent(&mut self) {
-        (self.down, self.reason) = (true, SILENT.to_owned());
+        self.silent |= !self.down;
+        self.down = true;
+        if self.reason.is_empty() {
+            SILENT.clone_into(&mut self.reason);
+        }
     }
 
     /// It registers again. Whoever was down for its silence is back.
     pub(super) fn returns(&mut self) {
-        if self.down && self.reason == SILENT {
+        if std::mem::take(&mut self.silent) {
             self.down = false;
         }
     }
@@ -110,12 +119,12 @@ impl Node {
             }
             // The reason stays.
             (Some("resume" | "undrain" | "idle"), _) => {
-                (self.drained, self.down) = (false, false);
+                (self.drained, self.down, self.silent) = (false, false, false);
                 says("")
             }
             (Some(_), None) => fails(1, "You must specify a reason when DOWNING or DRAINING a node. Request denied\n"),
             (Some(state), Some(reason)) => {
-                (self.drained, self.down) = (state != "down", state == "down");
+                (self.drained, self.down, self.silent) = (state != "down", state == "down", false);
                 self.reason = reason.to_owned();
                 says("")
             }

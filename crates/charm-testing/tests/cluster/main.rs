@@ -2,7 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test without its stage has to end")]
 
+mod departures;
 mod knife;
+mod leaving;
+mod leaving_by_force;
+mod leaving_controllers;
+mod leaving_disturbed;
+mod leaving_failures;
+mod leaving_knife;
+mod leaving_partitions;
+mod leaving_returns;
+mod leaving_strangers;
 mod stage;
 mod stories;
 mod world;

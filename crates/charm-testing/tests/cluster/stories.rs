@@ -57,7 +57,7 @@ fn a_relation_made_again_about_which_juju_tells_nothing_heals_by_timers() {
     let (world, theirs, _) = World::at_rest();
     let job = world.job("compute-0");
     world.model.remove_relation(&theirs);
-    world.model.settle();
+    world.model.run_hooks();
     let (theirs, ours) = world.integrate();
     world.model.lose_news(&"slurmctld/0".parse().unwrap(), &theirs).unwrap();
     world.model.lose_news(&"compute/0".parse().unwrap(), &ours).unwrap();

@@ -11,8 +11,8 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-const SLURMCTLD: &str = include_str!("../../../../charms/slurmctld/charmcraft.yaml");
-const SLURMD: &str = include_str!("../../../../charms/slurmd/charmcraft.yaml");
+pub const SLURMCTLD: &str = include_str!("../../../../charms/slurmctld/charmcraft.yaml");
+pub const SLURMD: &str = include_str!("../../../../charms/slurmd/charmcraft.yaml");
 
 pub const KEY_FILE: &str = "/etc/slurm/slurm.jwks";
 pub const CONF: &str = "/etc/slurm/slurm.conf";
@@ -28,7 +28,7 @@ fn charm_of<C: Charm<View = View, Hands = Hands>>(
 }
 
 /// Runs a dispatch of a node's charm. Its timer calls seconds later, when Slurm has saved what it was told.
-fn node(machine: FakeMachine) -> impl Fn(&Hook, Context, Tools) -> ExitCode + Send + Sync {
+pub fn node(machine: FakeMachine) -> impl Fn(&Hook, Context, Tools) -> ExitCode + Send + Sync {
     const NOTE: &str = "/run/slurmd-charm/boot.json";
     let run = charm_of::<Slurmd>(machine.clone());
     move |hook, ctx, tools| {
@@ -237,6 +237,11 @@ impl World {
             if name.ends_with("/detected") {
                 *text = text.split_once('\n').map_or("", |(_, rest)| rest).to_owned();
             }
+            if name.ends_with("/node.json") {
+                let mut note: serde_json::Value = serde_json::from_str(text).unwrap();
+                note["detection"]["invocation"].take();
+                *text = note.to_string();
+            }
         }
         let secret = self.model.secret(&self.controllers, AUTH_SECRET).unwrap_or_default();
         let holds = |key: &Option<String>| key.as_ref().is_some_and(|text| text.contains(&secret["key"]));
@@ -255,8 +260,8 @@ impl World {
     }
 }
 
-/// Random keys, and a draft that says nothing.
-const VARIES: [&str; 4] = ["slurm.jwks", "jwt_hs256.key", ".cluster.draft", "slurmd-charm-marked"];
+/// Random keys, a draft that says nothing, and when jobs began.
+const VARIES: [&str; 5] = ["slurm.jwks", "jwt_hs256.key", ".cluster.draft", "slurmd-charm-marked", "/job_state"];
 
 #[derive(Debug, PartialEq)]
 pub struct End {
