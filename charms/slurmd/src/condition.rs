@@ -247,7 +247,7 @@ fn departing(hold: &Hold, leader: bool) -> Status {
             format!("draining: {}, {end}{overdue}", jobs(*count))
         }
         Hold::Cancelled(count) => format!("draining: {} cancelled, drain-timeout is over", jobs(*count)),
-        Hold::LocalJobs(Some(count)) => format!("leaving: {} here, and no controller is left", jobs(*count)),
+        Hold::LocalJobs(Some(count)) => format!("leaving: {} left on this machine", jobs(*count)),
         Hold::LocalJobs(None) => "leaving: the processes of jobs cannot be listed".to_owned(),
         Hold::PendingJobs(names) => {
             let (job, asks) = if names.len() == 1 { ("job", "asks") } else { ("jobs", "ask") };

@@ -209,7 +209,7 @@ fn without_any_controller_only_the_processes_on_the_machine_count() {
     (world.controllers_stay, world.local_jobs) = (Some(false), Some(1));
     world.dispatch();
     world.now += 3600;
-    assert_eq!(world.shown(), "maintenance: leaving: 1 job here, and no controller is left");
+    assert_eq!(world.shown(), "maintenance: leaving: 1 job left on this machine");
     world.local_jobs = None;
     assert_eq!(world.shown(), "maintenance: leaving: the processes of jobs cannot be listed");
     world.local_jobs = Some(0);
@@ -308,6 +308,18 @@ fn a_controller_that_deletes_records_itself_is_left_to_it() {
 fn a_unit_that_never_joined_leaves_nothing() {
     let world = World::fresh().departing();
     assert_eq!((world.steps(), world.shown()), (vec![], "maintenance: leaving".to_owned()));
+}
+
+#[test]
+fn a_job_holds_a_machine_whose_slurmd_has_lost_its_options() {
+    let mut world = World::joined().unrelated();
+    (world.daemon.running, world.daemon.with) = (Running::Stopped, None);
+    (world.start_file.options, world.local_jobs) = (None, Some(1));
+    assert_eq!(dispatched(&mut world), ["note that the node leaves"]);
+    assert_eq!(world.shown(), "maintenance: leaving: 1 job left on this machine");
+    world.local_jobs = Some(0);
+    world.dispatch();
+    assert_eq!(world.note().lifecycle, Lifecycle::Gone);
 }
 
 #[test]

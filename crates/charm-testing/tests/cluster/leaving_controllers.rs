@@ -16,7 +16,7 @@ fn controllers_that_go_first_leave_nodes_that_wait_for_their_jobs() {
         assert!(!world.has("slurmctld/0"));
         world.slurm.pass(Duration::from_secs(30));
         world.ticks(3);
-        assert_eq!(world.status("compute/1"), "maintenance: leaving: 1 job here, and no controller is left");
+        assert_eq!(world.status("compute/1"), "maintenance: leaving: 1 job left on this machine");
         assert!(world.machine("compute/1").is_running(SLURMD));
         world.assert_bare("compute/0");
         world.slurm.end_job(job);
@@ -83,7 +83,7 @@ fn a_unit_that_is_removed_after_the_last_controller_waits_for_its_processes() {
         world.remove("compute/1");
         world.ticks(3);
         let statuses = pauses.statuses("compute/1");
-        assert_eq!(statuses.last().unwrap(), "maintenance: leaving: 1 job here, and no controller is left");
+        assert_eq!(statuses.last().unwrap(), "maintenance: leaving: 1 job left on this machine");
         assert!(!world.has("compute/1"));
         world.assert_bare("compute/1");
         world.assert_nothing_lost();
@@ -119,7 +119,7 @@ fn controllers_that_go_while_a_unit_waits_are_not_waited_for() {
         let statuses = seen.lock().unwrap();
         let first = if down { "leaving: slurmctld does not answer" } else { "draining: 1 job, has no time limit" };
         assert_eq!(statuses[0], first);
-        assert_eq!(statuses.last().unwrap(), "leaving: 1 job here, and no controller is left");
+        assert_eq!(statuses.last().unwrap(), "leaving: 1 job left on this machine");
         assert!(!world.has("compute/1") && !world.has("slurmctld/0"));
         world.assert_bare("compute/1");
         // The other one leaves as well, because its relation has ended, and waits.
