@@ -88,8 +88,8 @@ charm::facts! {
     controllers_stay: ControllersStay(Option<bool>) = juju::controllers_stay(view),
     /// The charm of the controllers deletes records of nodes by itself.
     controller_deletes: ControllerDeletes(bool) = juju::controller_deletes(view),
-    /// Jobs that have a process on this machine. None: it cannot be told.
-    local_jobs: LocalJobs(Option<usize>) = scontrol::live_jobs(&view.host).map(|jobs| jobs.len()),
+    /// Jobs that run something on this machine. None: it cannot be told.
+    local_jobs: LocalJobs(Option<usize>) = scontrol::jobs_at_work(&view.host).map(|jobs| jobs.len()),
     /// By how many seconds this machine's clock is ahead of slurmctld's, if by too many.
     skew: Skew(Option<i64>) = machine::skew(view),
 }

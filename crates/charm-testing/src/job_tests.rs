@@ -150,13 +150,16 @@ fn processes_of_a_job_are_seen_on_its_machine_while_slurmctld_is_gone() {
     assert_eq!(lab.node.read(&process).unwrap(), format!("slurmstepd: [{job}.batch]\0"));
     assert!(lab.controller.read(&process).is_none() && lab.node.read("/proc/1/cmdline").is_some());
     lab.controller.crash(SLURMCTLD);
+    assert_eq!(slurm_ops::scontrol::jobs_at_work(&lab.node.machine().host()).unwrap(), [job].into());
     assert_eq!(lab.steps(), LocalJobs::Known(vec![job]));
     lab.systemctl(&lab.node, "stop", SLURMD);
     assert!(matches!(lab.steps(), LocalJobs::Unknown { .. }) && lab.node.read(&process).is_some());
     // It ends while nobody listens, and slurmctld hears of it when it is back.
     lab.slurm.end_job(job);
-    assert!(lab.node.read(&process).is_none());
+    let at_work = || slurm_ops::scontrol::jobs_at_work(&lab.node.machine().host()).unwrap();
+    assert!(lab.node.read(&process).is_some() && at_work().is_empty());
     lab.controller.revive(SLURMCTLD);
+    assert!(lab.node.read(&process).is_none());
     assert_eq!((lab.slurm.jobs(), lab.slurm.losses()), (vec![2], vec![]));
 }
 

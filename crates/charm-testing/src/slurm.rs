@@ -165,6 +165,8 @@ pub(crate) struct Slurm {
     homes: BTreeMap<String, PathBuf>,
     /// The machines on which jobs have processes, and which jobs.
     steps: BTreeSet<(PathBuf, u64)>,
+    /// Jobs that have ended while there was no slurmctld to be told.
+    untold: BTreeSet<(PathBuf, u64)>,
     /// How jobs ended while there was no slurmctld to tell.
     unheard: BTreeMap<u64, String>,
     /// The number of the last job.

@@ -14,7 +14,7 @@ mod smoke;
 
 pub use by_hand::{job_count, node_count, node_settings, partition_settings, update};
 pub use jobs::{
-    JobPhase, JobRecord, LocalJobs, cancel_jobs, job_records, jobs, jobs_on, jobs_waiting_for, live_jobs, local_jobs,
+    JobPhase, JobRecord, LocalJobs, cancel_jobs, job_records, jobs, jobs_at_work, jobs_on, jobs_waiting_for, local_jobs,
 };
 pub use judge::{judge_node, judge_partition};
 pub use node::{

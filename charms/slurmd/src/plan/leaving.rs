@@ -53,13 +53,11 @@ pub(super) fn is_part(facts: &Facts) -> Planning<bool> {
     let (file, daemon, node) = (facts.start_file()?, facts.daemon()?, &facts.identity()?.node);
     let own = |name: &slurm_conf::NodeName| name == node;
     let started = daemon.with.as_ref().is_some_and(|with| own(&with.name));
-    let leaving = facts.note()?.node.as_ref().is_ok_and(|note| note.departure().is_some());
+    // Whatever became of slurmd and its options since.
+    let outside = [Lifecycle::Joining, Lifecycle::Gone];
+    let noted = facts.note()?.node.as_ref().is_ok_and(|note| !outside.contains(&note.lifecycle));
     let described = file.options.as_ref().is_some_and(|options| own(&options.name));
-    if file.neighbour.is_some() || described || started || leaving {
-        return Ok(file.neighbour.is_none());
-    }
-    // Whatever became of slurmd and its options: what runs here is a job.
-    Ok(*facts.local_jobs()? != Some(0))
+    Ok(file.neighbour.is_none() && (described || started || noted))
 }
 
 /// Says whether the controllers that are related now are those of the cluster that the node is part of.

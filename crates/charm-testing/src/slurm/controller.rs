@@ -70,6 +70,7 @@ impl Slurm {
             return false;
         }
         self.controller = Some(Controller { root: root.to_owned(), keys: Keys::read(root), shut_out: false });
+        self.hear_of_ends();
         self.knock();
         true
     }

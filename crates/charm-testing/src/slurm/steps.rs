@@ -10,8 +10,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The first job's process; the others follow.
 const FIRST_PID: u64 = 20_000;
 
+/// The program of the first job, a child of that process; the others follow.
+const FIRST_CHILD: u64 = 30_000;
+
 fn process(root: &Path, job: u64) -> PathBuf {
     root.join(format!("proc/{}", FIRST_PID + job))
+}
+
+fn child(root: &Path, job: u64) -> PathBuf {
+    root.join(format!("proc/{}", FIRST_CHILD + job))
 }
 
 impl Slurm {
@@ -30,19 +37,36 @@ impl Slurm {
         let homes: Vec<PathBuf> = nodes.expand().filter_map(|name| self.homes.get(&name).cloned()).collect();
         for home in homes {
             let at = process(&home, id);
+            let program = child(&home, id);
+            let stat = format!("{} (sleep (1)) S {} 1 1 0\n", FIRST_CHILD + id, FIRST_PID + id);
             let written = fs::create_dir_all(&at)
-                .and_then(|()| fs::write(at.join("cmdline"), format!("slurmstepd: [{id}.batch]\0")));
+                .and_then(|()| fs::write(at.join("cmdline"), format!("slurmstepd: [{id}.batch]\0")))
+                .and_then(|()| fs::create_dir_all(&program))
+                .and_then(|()| fs::write(program.join("stat"), stat));
             assert!(written.is_ok(), "could not write {}", at.display());
             self.steps.insert((home, id));
         }
     }
 
-    /// Ends the processes of a job wherever they are.
+    /// Ends the processes of a job wherever they are. Without a slurmctld Slurm's own process stays, to tell it.
     pub(super) fn end_steps(&mut self, id: u64) {
+        let heard = self.played || self.controller.is_some();
         for (home, job) in self.steps.iter().filter(|(_, job)| *job == id) {
-            let _ = fs::remove_dir_all(process(home, *job));
+            let _ = fs::remove_dir_all(child(home, *job));
+            if heard {
+                let _ = fs::remove_dir_all(process(home, *job));
+            } else {
+                self.untold.insert((home.clone(), *job));
+            }
         }
         self.steps.retain(|(_, job)| *job != id);
+    }
+
+    /// slurmctld is there again, and hears of the jobs that have ended meanwhile.
+    pub(super) fn hear_of_ends(&mut self) {
+        for (home, job) in std::mem::take(&mut self.untold) {
+            let _ = fs::remove_dir_all(process(&home, job));
+        }
     }
 
     /// A machine is a node's. Jobs that run there have processes there.
@@ -70,6 +94,7 @@ impl Slurm {
         // Also those that slurmctld knows nothing of any more.
         for id in self.steps_on(root) {
             let _ = fs::remove_dir_all(process(root, id));
+            let _ = fs::remove_dir_all(child(root, id));
             if !self.losses.iter().any(|loss| loss.starts_with(&format!("job {id}: "))) {
                 self.losses.push(format!("job {id}: its machine was given back"));
             }

@@ -218,16 +218,28 @@ pub fn local_jobs(host: &Host, node: &NodeName) -> LocalJobs {
     }
 }
 
-/// Returns the jobs that have a process of Slurm on this machine, `slurmstepd: [39.batch]`. `None`: it cannot be told,
-/// because there is no table of processes, or one of them does not say yet whose it is. Asks neither slurmctld nor
-/// slurmd.
-pub fn live_jobs(host: &Host) -> Option<BTreeSet<u64>> {
+/// A process of Slurm that runs a step of a job on this machine, `slurmstepd: [39.batch]`.
+struct Step {
+    pid: u32,
+    job: u64,
+    /// It belongs to the job as a whole, and lasts until slurmctld ends it.
+    external: bool,
+}
+
+/// Lists the steps on this machine, and the parents of all processes. `None`: it cannot be told, because there is no
+/// table of processes, or a step does not say yet whose it is.
+fn steps(host: &Host) -> Option<(Vec<Step>, BTreeSet<u32>)> {
     let table = host.path("/proc");
     if !table.join("1").exists() {
         return None;
     }
-    let mut jobs = BTreeSet::new();
+    let (mut steps, mut parents) = (Vec::new(), BTreeSet::new());
     for entry in fs::read_dir(table).ok()?.flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        // The name of a program, which comes before, may hold anything.
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace());
+        parents.extend(fields.and_then(|mut fields| fields.nth(1)?.parse::<u32>().ok()));
         let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words);
         let Some(rest) = words.rsplit_once('/').map_or(&*words, |(_, name)| name).strip_prefix("slurmstepd") else {
@@ -237,8 +249,23 @@ pub fn live_jobs(host: &Host) -> Option<BTreeSet<u64>> {
         if rest.trim_matches('\0').trim() == "infinity" {
             continue;
         }
-        let job = rest.strip_prefix(": [").and_then(|rest| rest.split_once('.')).and_then(|(job, _)| job.parse().ok());
-        jobs.insert(job?);
+        let (job, step) = rest.strip_prefix(": [")?.split_once('.')?;
+        steps.push(Step { pid, job: job.parse().ok()?, external: step.starts_with("extern") });
     }
-    Some(jobs)
+    Some((steps, parents))
+}
+
+/// Returns the jobs that have a step on this machine. Asks neither slurmctld nor slurmd.
+fn live_jobs(host: &Host) -> Option<BTreeSet<u64>> {
+    steps(host).map(|(steps, _)| steps.into_iter().map(|step| step.job).collect())
+}
+
+/// Returns the jobs that still run something on this machine, whether or not anybody can be asked. `None`: it cannot be
+/// told.
+///
+/// A step whose program has ended stays until it has told slurmctld so, which without a slurmctld is for ever.
+pub fn jobs_at_work(host: &Host) -> Option<BTreeSet<u64>> {
+    let (steps, parents) = steps(host)?;
+    let at_work = steps.into_iter().filter(|step| !step.external && parents.contains(&step.pid));
+    Some(at_work.map(|step| step.job).collect())
 }
