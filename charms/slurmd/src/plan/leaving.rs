@@ -49,15 +49,13 @@ impl Questions<Ask<Question>> for Facts {
 
 /// Says whether there is anything to leave: this machine is a node of the cluster, or was about to be.
 pub(super) fn is_part(facts: &Facts) -> Planning<bool> {
-    facts.need(&[Question::StartFile, Question::Daemon, Question::Note])?;
-    let (file, daemon, node) = (facts.start_file()?, facts.daemon()?, &facts.identity()?.node);
-    let own = |name: &slurm_conf::NodeName| name == node;
-    let started = daemon.with.as_ref().is_some_and(|with| own(&with.name));
+    facts.need(&[Question::StartFile, Question::Note])?;
+    let (file, node) = (facts.start_file()?, &facts.identity()?.node);
     // Whatever became of slurmd and its options since.
     let outside = [Lifecycle::Joining, Lifecycle::Gone];
     let noted = facts.note()?.node.as_ref().is_ok_and(|note| !outside.contains(&note.lifecycle));
-    let described = file.options.as_ref().is_some_and(|options| own(&options.name));
-    Ok(file.neighbour.is_none() && (described || started || noted))
+    let described = file.options.as_ref().is_some_and(|options| options.name == *node);
+    Ok(file.neighbour.is_none() && (described || noted))
 }
 
 /// Says whether the controllers that are related now are those of the cluster that the node is part of.
@@ -81,7 +79,7 @@ pub(super) fn leave(facts: &Facts, attempts: &Tried, why: Why) -> Planning<Decis
     if !is_part(facts)? {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
-    facts.need(&[Question::Options, Question::KeyFile, Question::Now])?;
+    facts.need(&[Question::Daemon, Question::Options, Question::KeyFile, Question::Now])?;
     let daemon = facts.daemon()?;
     // The note of a unit that goes has nothing left to protect but the time at which its drain began.
     let note = match &facts.note()?.node {
