@@ -1,5 +1,6 @@
-"""Machines are rebooted by Slurm, one at a time, and come back as they were."""
+"""Machines are rebooted by Slurm, one at a time, and come back as they were; jobs that Slurm forgets are named."""
 import json
+import time
 
 import pytest
 
@@ -105,3 +106,35 @@ def test_a_boot_that_slurm_sees_brings_a_node_back_at_once(cluster):
     finally:
         cluster.shell("compute/0", "rm /etc/systemd/system/slurmd.service.d/99-boot-time.conf; systemctl daemon-reload")
     assert len(cluster.hosts(nodes=2)) == 2
+
+
+# A job may be without a process for so long, in seconds: its launch may be under way.
+LAUNCH = 60
+# Slurm counts what a node says about its jobs so many seconds after it has started, and no earlier.
+HEARD_AFTER = 30
+
+
+@pytest.mark.slow
+def test_a_job_that_slurm_takes_for_running_and_no_node_knows_is_named(cluster):
+    """Its processes die while slurmctld is away, and slurmd has nobody to tell."""
+    lost, sound = cluster.start_job("compute-0"), cluster.start_job("compute-1")
+    began = time.time()
+    cluster.await_saved(sound)
+    explained = lambda job: cluster.act(CONTROLLER, "explain", job=int(job))["why"]
+    cluster.root(CONTROLLER, "systemctl", "stop", "slurmctld")
+    cluster.shell("compute/0", "pkill -9 slurmstepd; pkill -9 sleep")
+    cluster.root(CONTROLLER, "systemctl", "start", "slurmctld")
+    eventually(lambda: cluster.message(CONTROLLER), lambda seen: seen.endswith(" - UP"), "controller", 60)
+    assert cluster.job(lost)["JobState"] == "RUNNING"
+    # It could be in its Prolog.
+    if time.time() < began + LAUNCH - 10:
+        assert "no process" not in explained(lost)
+    time.sleep(max(0, began + LAUNCH + HEARD_AFTER - time.time()))
+    assert "no process on compute-0" in explained(lost)
+    assert explained(sound) == "it runs on compute-1"
+    assert remarks(cluster) == {"compute-0": f"job {lost} has no process here", "compute-1": ""}
+    assert cluster.job(lost)["JobState"] == "RUNNING", "nothing is done about it"
+    # The advice.
+    cluster.root("compute/0", "systemctl", "reload", "slurmd")
+    eventually(lambda: cluster.job(lost)["JobState"], lambda seen: seen != "RUNNING", f"state of job {lost}", 60)
+    cluster.assert_unharmed(sound)

@@ -2,6 +2,7 @@
 
 mod config;
 mod explain;
+mod lost_jobs;
 mod nodes;
 mod reboot;
 mod smoke;

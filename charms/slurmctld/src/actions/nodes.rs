@@ -1,5 +1,6 @@
 //! Nodes: put them aside, back into service, show them, and end their jobs.
 
+use super::lost_jobs::LostJobs;
 use super::{Act, ActionFailure, ActionResults, require_daemon, with_nodes};
 use crate::reboots::Reboots;
 use charm::text::shown;
@@ -91,7 +92,7 @@ pub(super) fn show(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let wanted = NodeChoice::read("nodes", &request.nodes)?;
     require_daemon(act)?;
     let records = select(act, wanted.as_ref())?;
-    let remarks = Remarks::look(act)?;
+    let remarks = Remarks::look(act, &records)?;
     let rows: Vec<Row> = records.iter().map(|record| row(record, &remarks)).collect();
     let entry = |[name, state, partitions, unit, reason, remarks]: &Row| {
         let mut entry = json!({"node": name, "state": state, "partitions": partitions, "unit": unit, "reason": reason});
@@ -100,24 +101,31 @@ pub(super) fn show(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
         }
         entry
     };
-    let results = ActionResults::default().with("count", rows.len().to_string());
+    let mut results = ActionResults::default().with("count", rows.len().to_string());
+    if remarks.lost.not_asked > 0 {
+        let count = remarks.lost.not_asked;
+        results = results.with("not-asked", format!("the nodes of {count} jobs: name some in parameter `nodes`"));
+    }
     Ok(with_nodes(results, &rows.iter().map(entry).collect::<Vec<Value>>(), |shown| table(&rows[..shown])))
 }
 
 /// What this charm knows about nodes that Slurm does not show.
 struct Remarks {
     reboots: Noted<Reboots>,
+    lost: LostJobs,
     now: u64,
 }
 
 impl Remarks {
-    fn look(act: &Act<'_>) -> Result<Self, ActionFailure> {
+    fn look(act: &Act<'_>, records: &[NodeRecord]) -> Result<Self, ActionFailure> {
         let reboots = note::read(&act.view.host).map_err(ActionFailure::broken)?;
-        Ok(Self { reboots, now: act.view.host.now() })
+        Ok(Self { reboots, lost: LostJobs::look(&act.view.host, records), now: act.view.host.now() })
     }
 
     fn of(&self, node: &str) -> String {
-        self.reboots.known().and_then(|reboots| reboots.remark(node, self.now)).unwrap_or_default()
+        let reboot = self.reboots.known().and_then(|reboots| reboots.remark(node, self.now));
+        let lost = self.lost.on(node).map(|job| format!("job {} has no process here", job.handle()));
+        reboot.into_iter().chain(lost).collect::<Vec<_>>().join("; ")
     }
 }
 
