@@ -11,7 +11,7 @@ import jubilant
 import pytest
 
 import host
-from cluster import JSON, eventually, for_a_while
+from cluster import JSON, charm_file, eventually, for_a_while
 
 pytestmark = pytest.mark.skipif(not host.is_juju_local(), reason="needs a directory that the machines share")
 
@@ -39,9 +39,8 @@ class Stage:
     def start(self, node, seconds, *options, partition="compute"):
         """Submits a job of so many seconds to a node, and returns it when it runs and Slurm has written that down."""
         beats = f"for i in $(seq {seconds}); do date +%s >>{SHARE}/$SLURM_JOB_ID; sleep 1; done"
-        job = self.cluster.submit(
-            f"{beats}; touch {SHARE}/$SLURM_JOB_ID.end", f"--nodelist={node}", "--time=60", *options, partition=partition
-        )
+        script = f"{beats}; touch {SHARE}/$SLURM_JOB_ID.end"
+        job = self.cluster.submit(script, f"--nodelist={node}", "--time=60", *options, partition=partition)
         self.cluster.await_job(job, "RUNNING")
         self.cluster.await_saved(job)
         self.jobs[job] = (node, seconds)
@@ -204,7 +203,8 @@ def test_a_relation_that_is_removed_lets_jobs_end(stage):
     job = stage.start("short-0", 40, partition="short")
     cluster.juju.remove_relation("slurmctld", "short")
     cluster.await_message("short/0", "^maintenance: draining: 1 job", 30)
-    eventually(lambda: cluster.partition("short")["State"], lambda seen: seen == "INACTIVE", "state of the partition", 30)
+    state = lambda: cluster.partition("short")["State"]
+    eventually(state, lambda seen: seen == "INACTIVE", "state of the partition", 30)
     with pytest.raises(jubilant.CLIError):
         cluster.submit("true", partition="short")
     stage.assert_well(job)
@@ -268,7 +268,7 @@ def test_the_record_of_a_unit_removed_by_force_goes_and_no_other(stage):
     cluster = stage.cluster
     unit, node = stage.new_unit()
     job = stage.start("compute-0", 60)
-    cluster.scontrol("create", "nodename=compute-77", "state=future", "feature=compute")
+    cluster.scontrol("create", "nodename=spare-1", "state=cloud", "feature=compute")
     cluster.juju.cli("remove-unit", "--force", "--no-prompt", unit)
     stage.await_gone(unit)
 
@@ -279,7 +279,197 @@ def test_the_record_of_a_unit_removed_by_force_goes_and_no_other(stage):
     # Slurm itself has to notice first that nobody is there any more.
     cluster.scontrol("update", f"nodename={node}", "state=down", "reason=gone")
     eventually(nodes, lambda seen: node not in seen, f"nodes without {node}", 120)
-    for_a_while(nodes, lambda seen: {"compute-0", "compute-77"} <= seen, "nodes that stay", 5)
-    cluster.scontrol("delete", "nodename=compute-77")
+    for_a_while(nodes, lambda seen: {"compute-0", "spare-1"} <= seen, "nodes that stay", 5)
+    cluster.scontrol("delete", "nodename=spare-1")
     stage.assert_well(job)
     stage.assert_whole(node)
+
+
+# What takes longer, or needs a fault
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("holder", ["pending job", "array", "reservation"])
+def test_whoever_names_the_node_holds_it(stage, holder):
+    cluster = stage.cluster
+    unit, node = stage.new_unit()
+    cluster.scontrol("update", f"nodename={node}", "state=drain", "reason=test")
+    if holder == "reservation":
+        when = ("starttime=now+1day", "duration=60")
+        cluster.scontrol("create", "reservation=maint", *when, "user=root", f"nodes={node}")
+        words = "reservation maint over this node"
+    else:
+        options = ["--array=1-2"] if holder == "array" else []
+        job = cluster.submit("true", f"--nodelist={node}", *options)
+        words = rf"pending jobs? {job}\S* asks? for this node"
+    cluster.juju.remove_unit(unit)
+    cluster.await_message(unit, f"^waiting: leaving: {words}", 60)
+    # Nothing was deleted, so nothing can be lost by a restart.
+    cluster.root(cluster.controller, "systemctl", "restart", "slurmctld")
+    eventually(stage.pings, lambda seen: "UP" in seen, "slurmctld after a restart", 30)
+    if holder == "reservation":
+        cluster.scontrol("delete", "reservation=maint")
+    else:
+        assert cluster.job(job)["JobState"] == "PENDING"
+        told = cluster.act(cluster.controller, "destroy-jobs", nodes=node)
+        assert job in told["pending"], told
+    stage.await_gone(unit)
+    stage.assert_whole(node)
+
+
+@pytest.mark.slow
+def test_a_silent_controller_is_waited_for(stage):
+    cluster = stage.cluster
+    unit, node = stage.new_unit()
+    job = stage.start(node, 40)
+    cluster.root(cluster.controller, "systemctl", "stop", "slurmctld")
+    cluster.juju.remove_unit(unit)
+    cluster.await_message(unit, "^waiting: leaving: slurmctld does not answer", 60)
+    cluster.root(cluster.controller, "systemctl", "start", "slurmctld")
+    stage.assert_well(job)
+    stage.await_gone(unit)
+    stage.assert_whole(node)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["agent killed", "hook killed", "slurmctld restarted", "slurmd killed"])
+def test_a_wait_that_is_disturbed_goes_on(stage, fault):
+    cluster = stage.cluster
+    unit, node = stage.new_unit()
+    job = stage.start(node, 50)
+    cluster.juju.remove_unit(unit)
+    cluster.await_message(unit, "^maintenance: draining: 1 job", 30)
+    machine = cluster.machine_of(unit)
+    match fault:
+        case "agent killed":
+            cluster.root(machine, "systemctl", "kill", "--signal=KILL", f"jujud-machine-{machine}")
+        case "hook killed":
+            cluster.root(machine, "pkill", "--signal", "KILL", "--full", "^./dispatch|/dispatch$")
+        case "slurmctld restarted":
+            cluster.root(cluster.controller, "systemctl", "restart", "slurmctld")
+        case "slurmd killed":
+            cluster.root(machine, "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmd")
+    stage.assert_well(job)
+    stage.await_gone(unit, 180)
+    stage.assert_whole(node)
+
+
+@pytest.mark.slow
+def test_a_unit_that_leaves_after_its_relation_waits_for_its_job(stage):
+    """Without a peer relation Juju 4 would take the machine within seconds."""
+    cluster = stage.cluster
+    stage.new_application("late", units=2)
+    job = stage.start("late-0", 60, partition="late")
+    cluster.juju.remove_relation("slurmctld", "late")
+    cluster.await_message("late/0", "^maintenance: draining: 1 job", 30)
+    cluster.juju.remove_application("late")
+    stage.assert_well(job)
+    stage.await_gone("late/0")
+    stage.await_no_partition("late")
+    stage.assert_whole("late-0", "late-1")
+
+
+@pytest.mark.slow
+def test_a_charm_that_is_refreshed_in_the_middle_goes_on(stage):
+    cluster = stage.cluster
+    stage.new_application("fresh")
+    job = stage.start("fresh-0", 45, partition="fresh")
+    cluster.juju.remove_relation("slurmctld", "fresh")
+    cluster.await_message("fresh/0", "^maintenance: draining: 1 job", 30)
+    cluster.juju.refresh("fresh", path=charm_file("slurmd"))
+    cluster.juju.refresh("slurmctld", path=charm_file("slurmctld"))
+    stage.assert_well(job)
+    cluster.await_message("fresh/0", "^blocked: no controller", 120)
+    stage.await_no_partition("fresh")
+    stage.assert_whole("fresh-0")
+    cluster.juju.remove_application("fresh")
+
+
+@pytest.mark.slow
+def test_jobs_are_cancelled_when_drain_timeout_is_over(stage):
+    cluster = stage.cluster
+    cluster.juju.config("compute", {"drain-timeout": 10, "drain-policy": "cancel"})
+    try:
+        unit, node = stage.new_unit()
+        job, other = stage.start(node, 600), stage.start("compute-0", 40)
+        cluster.juju.remove_unit(unit)
+        stage.await_gone(unit)
+        assert cluster.job(job)["JobState"] == "CANCELLED"
+        stage.jobs.pop(job)
+        stage.assert_well(other)
+        stage.assert_whole(node)
+    finally:
+        cluster.restore("compute", "drain-timeout")
+        cluster.restore("compute", "drain-policy")
+
+
+@pytest.mark.slow
+def test_a_lost_departed_changes_nothing(stage):
+    cluster = stage.cluster
+    cluster.local("lose", "departed", "secret-content")
+    try:
+        unit, node = stage.new_unit()
+        job = stage.start(node, 20)
+        cluster.juju.remove_unit(unit)
+        stage.assert_well(job)
+        stage.await_gone(unit)
+        stage.assert_whole(node)
+        cluster.fire(cluster.controller)
+        cluster.await_message(cluster.controller, "^active: primary - UP$", 120)
+        unit, node = stage.new_unit()
+        cluster.juju.remove_unit(unit)
+        stage.await_gone(unit)
+    finally:
+        cluster.local("lose", "nothing")
+
+
+@pytest.mark.slow
+def test_ten_units_leave_at_once(stage):
+    cluster = stage.cluster
+    known = stage.units("compute")
+    cluster.add_unit("compute", units=10)
+    new = eventually(lambda: stage.units("compute") - known, lambda seen: len(seen) == 10, "new units", 60)
+    for unit in new:
+        cluster.await_message(unit, "^active: idle", 180)
+    stage.share(*new)
+    jobs = [stage.start(unit.replace("/", "-"), 30) for unit in new]
+    cluster.juju.cli("remove-unit", "--no-prompt", *new)
+    for job in jobs:
+        stage.assert_well(job)
+    for unit in new:
+        stage.await_gone(unit, 240)
+    stage.assert_whole(*(unit.replace("/", "-") for unit in new))
+
+
+@pytest.mark.slow
+def test_nodes_outlive_their_controllers(new_cluster):
+    """The controllers go first: compute units wait for what runs on their machines."""
+    stage = make(new_cluster)
+    cluster = stage.cluster
+    job = stage.start("compute-0", 60)
+    cluster.juju.remove_application("slurmctld")
+    cluster.await_message("compute/0", "^maintenance: (draining|leaving): 1 job", 90)
+    cluster.juju.remove_application("compute")
+    text = lambda: cluster.root("compute/0", "sh", "-c", f"cat {SHARE}/{job}; ls {SHARE}")
+    for_a_while(text, lambda seen: len(seen.split()) > 1, "heartbeats", 3)
+    eventually(lambda: f"{job}.end" in alive(text), bool, f"end of job {job}", 120)
+    stage.await_gone("compute/0", 120)
+
+
+def alive(read):
+    """What can be read, or the mark of an end where the machine has just gone."""
+    try:
+        return read()
+    except jubilant.CLIError as error:
+        return f"{error.stderr}{error.stdout}"
+
+
+@pytest.mark.slow
+def test_a_model_is_destroyed_when_its_jobs_have_ended(new_cluster):
+    stage = make(new_cluster)
+    cluster = stage.cluster
+    stage.start("compute-0", 40)
+    began = time.monotonic()
+    cluster.juju.cli("destroy-model", cluster.juju.model, "--no-prompt", include_model=False)
+    assert time.monotonic() - began > 25, "the job was not waited for"
+    cluster.juju.model = None

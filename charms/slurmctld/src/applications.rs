@@ -105,7 +105,7 @@ mod tests {
             r#"{"version":1,"applications":{"a":{"stage":"gone"}}}"#,
             r#"{"version":1}"#,
         ] {
-            assert!(!parse::<Applications>(text).problem().is_none(), "{text}");
+            assert!(parse::<Applications>(text).problem().is_some(), "{text}");
         }
     }
 }

@@ -194,7 +194,10 @@ fn jobs_are_only_counted_in_a_dry_run() {
     let run = act(&mut juju, "destroy-jobs", r#"{"nodes":"compute-0","dry-run":true}"#);
     assert_eq!(run.exit_code, Some(0), "{run:#?}");
     let answer = run.of("action-set").join("\n");
-    assert!(answer.starts_with("action-set -- status=dry run nodes=compute-0 jobs=1 pending=2 3 details=1 "), "{answer}");
+    assert!(
+        answer.starts_with("action-set -- status=dry run nodes=compute-0 jobs=1 pending=2 3 details=1 "),
+        "{answer}"
+    );
     run.never_called(&["scancel", "action-fail"]);
 }
 

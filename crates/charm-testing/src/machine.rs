@@ -420,7 +420,7 @@ fn only_looks(program: &str, words: &[&str]) -> bool {
             let verb = words.iter().find(|word| !word.starts_with("--"));
             matches!(verb, Some(&("ping" | "show" | "version" | "listjobs")))
         }
-        "apt-cache" | "cat" | "test" | "journalctl" | "squeue" | "sstat" | "slurmd" => true,
+        "apt-cache" | "cat" | "test" | "journalctl" | "squeue" | "sdiag" | "sstat" | "slurmd" => true,
         _ => false,
     }
 }

@@ -137,11 +137,6 @@ impl FakeSlurm {
         self.lock().boots.get(node).copied().unwrap_or(0)
     }
 
-    /// Returns the reason of a node.
-    pub fn reason(&self, node: &str) -> String {
-        self.lock().memory.nodes.get(node).map(|node| node.reason.clone()).unwrap_or_default()
-    }
-
     /// Makes a reservation over nodes, given as a host list.
     pub fn reserve(&self, name: &str, nodes: &str) {
         self.lock().reserve(name, nodes);
@@ -168,6 +163,11 @@ impl FakeSlurm {
     pub fn nodes(&self) -> BTreeMap<String, String> {
         let slurm = self.lock();
         slurm.memory.nodes.iter().map(|(name, node)| (name.clone(), slurm.state_of(name, node).join("+"))).collect()
+    }
+
+    /// Returns why a node is set aside, as far as somebody said so; empty if there is no such node.
+    pub fn reason(&self, node: &str) -> String {
+        self.lock().memory.nodes.get(node).map(|node| node.reason().to_owned()).unwrap_or_default()
     }
 }
 

@@ -5,6 +5,8 @@ use crate::names;
 use charm::{Databag, Status};
 use charm_testing::Hook;
 use serde_json::json;
+use slurm_conf::NodeName;
+use slurm_ops::scontrol::{self, NodeLookup};
 use slurm_unit::{retry, service};
 
 #[test]
@@ -93,14 +95,28 @@ fn a_secret_that_is_not_granted_yet_is_waited_for() {
 }
 
 #[test]
-fn the_end_of_the_relation_stops_no_daemon() {
-    let node = Node::deployed();
-    let relation = node.integrate();
-    node.offer(&relation);
-    node.hook(&Hook::app_changed(&relation, &node.controller));
+fn an_empty_node_has_left_when_the_hook_that_ends_its_relation_does() {
+    let (node, relation) = Node::joined();
+    node.hook(&Hook::broken(&relation, None));
+    assert!(!node.machine.is_running(names::SERVICE));
+    assert_eq!(node.machine.read("/etc/slurm/slurm.jwks"), None);
+    assert_eq!(node.shown(), "blocked: no controller: `juju integrate compute slurmctld`");
+    let name = NodeName::new("compute-0").unwrap();
+    assert!(!matches!(scontrol::node(&node.machine.machine().host(), &name), NodeLookup::Present(_)));
+}
+
+#[test]
+fn a_node_with_a_job_outlives_the_end_of_its_relation() {
+    let (node, relation) = Node::joined();
+    let job = node.machine.submit(charm_testing::FakeJob::running("compute", "compute-0"));
     node.hook(&Hook::broken(&relation, None));
     assert!(node.machine.is_running(names::SERVICE));
-    assert!(node.machine.read("/etc/slurm/slurm.jwks").is_some());
+    assert!(node.shown().starts_with("maintenance: draining: 1 job"), "{}", node.shown());
+    assert_eq!(node.record().reason, slurm_unit::LEAVING_REASON);
+    node.model.end(&relation);
+    node.machine.end_job(job);
+    node.hook(&Hook::named(retry::EVENT));
+    assert!(!node.machine.is_running(names::SERVICE));
 }
 
 #[test]

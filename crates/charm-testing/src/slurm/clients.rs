@@ -155,7 +155,10 @@ impl Slurm {
                     return fails(1, "slurm_update error: Invalid partition name specified\n");
                 };
                 let pairs = changes.iter().filter_map(|change| change.split_once('='));
-                settings.extend(pairs.map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned())));
+                settings.extend(pairs.map(|(key, value)| match key.to_ascii_lowercase() {
+                    key if key == "state" => (key, value.to_ascii_uppercase()),
+                    key => (key, value.to_owned()),
+                }));
                 // All of them are saved, whichever is named.
                 self.save_partitions();
                 says("")
@@ -192,7 +195,7 @@ impl Slurm {
                 return fails(1, format!("delete_node {what}: Requested nodes are busy\n"));
             }
             Some(("partitionname", name))
-                if memory.jobs.values().any(|job| job.is_active() && job.partition == name) =>
+                if memory.jobs.values().any(|job| job.is_active() && job.partitions().any(|own| own == name)) =>
             {
                 return fails(1, format!("delete_partition {what}: Partition is in use\n"));
             }

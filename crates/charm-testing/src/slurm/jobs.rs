@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A job.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct FakeJob {
-    /// Its partition.
+    /// Its partition. One that waits may name several, with commas.
     pub partition: String,
     /// The nodes that it runs on, or did, as a host list; empty while it waits.
     pub nodes: String,
@@ -56,6 +56,11 @@ impl FakeJob {
         Self { lasts: Some(minutes), ..self }
     }
 
+    /// The partitions that it may run in.
+    pub(super) fn partitions(&self) -> impl Iterator<Item = &str> {
+        self.partition.split(',')
+    }
+
     fn is_on(&self, node: &str) -> bool {
         self.nodes.parse().is_ok_and(|list: HostList| list.contains(node))
     }
@@ -87,7 +92,7 @@ impl FakeJob {
     /// Says whether `squeue` shows it to somebody who wants these states, or has not said which.
     pub(super) fn fits(&self, node: Option<&str>, partition: Option<&str>, states: Option<&str>) -> bool {
         node.is_none_or(|node| self.is_on(node))
-            && partition.is_none_or(|partition| self.partition == partition)
+            && partition.is_none_or(|partition| self.partitions().any(|own| own == partition))
             && match states {
                 None => self.is_active(),
                 Some(words) => words.split(',').any(|word| {
@@ -135,9 +140,12 @@ impl Slurm {
     /// Does what `sbatch` does: takes a job into the queue unless its partition takes none.
     pub(super) fn sbatch(&mut self, job: FakeJob) -> Result<u64, String> {
         let refused = |why: &str| Err(format!("sbatch: error: Batch job submission failed: {why}\n"));
-        match self.partition_state(&job.partition).as_deref() {
+        let states: Option<Vec<String>> = job.partitions().map(|name| self.partition_state(name)).collect();
+        match states {
             None => refused("Invalid partition name specified"),
-            Some("INACTIVE" | "DRAIN") => refused("Required partition not available (inactive or drain)"),
+            Some(states) if states.iter().all(|state| state == "INACTIVE" || state == "DRAIN") => {
+                refused("Required partition not available (inactive or drain)")
+            }
             Some(_) => Ok(self.submit(job)),
         }
     }
@@ -154,20 +162,20 @@ impl Slurm {
         let waiting: Vec<u64> = self.memory.jobs.iter().filter(|(_, job)| job.waits()).map(|(id, _)| *id).collect();
         for id in waiting {
             let job = &self.memory.jobs[&id];
-            if !matches!(self.partition_state(&job.partition).as_deref(), Some("UP" | "DRAIN")) {
-                continue;
-            }
+            let starts = |name: &&str| matches!(self.partition_state(name).as_deref(), Some("UP" | "DRAIN"));
+            let open: Vec<String> = job.partitions().filter(starts).map(str::to_owned).collect();
             let required: HostList = job.required.parse().unwrap_or_default();
             let required: Vec<String> = required.expand().collect();
-            let free = self.memory.nodes.iter().find(|(name, node)| {
-                self.state_of(name, node).join("+") == "IDLE+DYNAMIC_NORM"
-                    && self.partitions_of(node).contains(&job.partition)
-                    && (required.is_empty() || required == [(*name).clone()])
+            let free = self.memory.nodes.iter().find_map(|(name, node)| {
+                let fits = self.state_of(name, node).join("+") == "IDLE+DYNAMIC_NORM"
+                    && (required.is_empty() || required == [(*name).clone()]);
+                let own = self.partitions_of(node);
+                open.iter().find(|open| fits && own.contains(open)).map(|open| (name.clone(), open.clone()))
             });
-            let Some(node) = free.map(|(name, _)| name.clone()) else { continue };
+            let Some((node, partition)) = free else { continue };
             let now = self.now();
             if let Some(job) = self.memory.jobs.get_mut(&id) {
-                (job.nodes, job.began, job.reason) = (node, now, String::new());
+                (job.nodes, job.partition, job.began, job.reason) = (node, partition, now, String::new());
             }
             self.start_steps(id);
             started.push(id);
@@ -270,7 +278,9 @@ impl Slurm {
             let missing = required.expand().find(|name| job.waits() && !nodes.contains_key(name));
             let why = match missing {
                 _ if !job.is_active() => return true,
-                _ if !partitions.contains_key(&job.partition) => format!("Invalid partition ({})", job.partition),
+                _ if !job.partitions().any(|name| partitions.contains_key(name)) => {
+                    format!("Invalid partition ({})", job.partition)
+                }
                 Some(node) => format!("Invalid req_nodes ({node})"),
                 None => return true,
             };

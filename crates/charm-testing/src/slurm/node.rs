@@ -87,6 +87,10 @@ impl Node {
         self.weight = self.registered_weight;
     }
 
+    pub(super) fn reason(&self) -> &str {
+        &self.reason
+    }
+
     pub(super) fn fall_silent(&mut self) {
         (self.down, self.reason) = (true, SILENT.to_owned());
     }

@@ -6,7 +6,7 @@
 //!   plan(facts, attempts) ──────────────────────────────────────────────────────────────┘
 //!          │ Ok(Plan)
 //!          ├── steps ──▶ apply each, learn its outcome, plan again
-//!          └── none ───▶ send what was written for Juju, set or end the retry timer, set the status
+//!          └── none ───▶ send what was written for Juju, set the retry timer, set the status, or end the timer
 //! ```
 //!
 //! The runtime owns what must not differ between charms: the order, the end, the retry timer, what was attempted in

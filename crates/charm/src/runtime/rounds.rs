@@ -160,13 +160,18 @@ impl<C: Charm> Dispatch<'_, C> {
         self.tools.writer().send().map_err(|source| RoundsError::Publish { source })?;
         let wanted = conditions.iter().any(Condition::needs_retry);
         let set = C::retry_timer_is_set(&self.view);
-        // A hook that comes in between has not waited for what the timer waits for: only a call of the timer ends it.
-        if wanted != set && (wanted || self.is_retry) {
-            C::set_retry_timer(&self.hands, wanted)
-                .map_err(|source| RoundsError::RetryTimer { set: wanted, source })?;
+        let turn = |set| C::set_retry_timer(&self.hands, set).map_err(|source| RoundsError::RetryTimer { set, source });
+        if wanted && !set {
+            turn(true)?;
         }
         let status = C::status(facts, conditions);
-        self.report(shown, &status).map_err(|source| RoundsError::Report { source })
+        self.report(shown, &status).map_err(|source| RoundsError::Report { source })?;
+        // A hook that comes in between has not waited for what the timer waits for: only a call of the timer ends it.
+        // It does so last: nobody makes up for a call that is cut off after that.
+        if set && !wanted && self.is_retry {
+            turn(false)?;
+        }
+        Ok(())
     }
 
     /// Sets the status if it differs from the one that is shown.

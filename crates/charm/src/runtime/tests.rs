@@ -11,7 +11,7 @@ use crate::tools::process::{Call, Output, ToolRunner};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
-/// Answers `status-get` with what is shown and remembers every call.
+/// Answers `status-get` with what is shown and remembers every call. Whoever is [`MUTE`] shows nothing else.
 #[derive(Default)]
 struct Juju {
     shown: String,
@@ -22,7 +22,8 @@ impl ToolRunner for Juju {
     fn run(&self, call: &Call<'_>) -> std::io::Result<Output> {
         self.calls.lock().unwrap().push(call.command_line());
         let stdout = if call.tool == "status-get" { self.shown.clone().into_bytes() } else { Vec::new() };
-        Ok(Output { exit_code: Some(0), stdout, stderr: Vec::new() })
+        let refuses = call.tool == "status-set" && self.shown == MUTE;
+        Ok(Output { exit_code: Some(i32::from(refuses)), stdout, stderr: Vec::new() })
     }
 }
 
@@ -169,6 +170,7 @@ fn settle(world: &World, shown: &str, is_retry: bool) -> Run {
 }
 
 const UNKNOWN: &str = r#"{"status":"unknown"}"#;
+const MUTE: &str = r#"{"status":"unknown","message":"mute"}"#;
 
 fn counting(at: u32, goal: u32) -> World {
     World { at, goal, ..World::default() }
@@ -244,6 +246,13 @@ fn only_a_call_of_the_retry_timer_ends_it() {
     let set = World { timer: true, ..counting(3, 3) };
     assert!(settle(&set, UNKNOWN, false).world.timer);
     assert!(!settle(&set, UNKNOWN, true).world.timer);
+}
+
+#[test]
+fn a_call_whose_status_nobody_heard_is_not_the_last() {
+    let set = World { timer: true, ..counting(3, 3) };
+    let run = settle(&set, MUTE, true);
+    assert!(run.outcome.is_err() && run.world.timer);
 }
 
 #[test]
