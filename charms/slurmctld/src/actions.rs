@@ -2,7 +2,9 @@
 
 mod config;
 mod explain;
+mod lost_jobs;
 mod nodes;
+mod reboot;
 mod smoke;
 
 use crate::{Slurmctld, names};
@@ -25,6 +27,7 @@ pub fn act(act: &Act<'_>, action: &ActionName) -> Result<ActionResults, ActionFa
         names::ACTION_SHOW_CONFIG => config::show(act),
         names::ACTION_DESTROY_JOBS => nodes::destroy_jobs(act),
         names::ACTION_SMOKE_TEST => smoke::test(act),
+        names::ACTION_REBOOT => reboot::reboot(act),
         names::ACTION_EXPLAIN => explain::explain(act),
         other => Err(ActionFailure::refused(format!("this charm has no action {other}"))),
     }

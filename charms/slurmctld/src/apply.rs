@@ -6,12 +6,13 @@ use crate::config::files::{Config, Files};
 use crate::facts::{Asked, Fact, Facts, Question};
 use crate::keys::Key;
 use crate::names;
-use crate::step::{Outcome, Step};
+use crate::reboots::{Before, Reboots, Wish};
+use crate::step::{NodeChange, Outcome, Step};
 use charm::Status;
 use charm::tools::{Port, SecretAnswer};
 use slurm_conf::{HostList, NodeName};
 use slurm_ops::files::{self, Access};
-use slurm_ops::scontrol::{self, Candidate, PartitionState, ScontrolError};
+use slurm_ops::scontrol::{self, AfterReboot, Candidate, PartitionState, ScontrolError};
 use slurm_ops::{HostWriter, keys, sentinel, systemd};
 use slurm_unit::install::InstallStep;
 use slurm_unit::note::{self, Noted};
@@ -88,6 +89,17 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         Step::DrainNodes(nodes) => return Ok(changed(drain(host, nodes))),
         Step::DeleteNode(name) => return Ok(changed(scontrol::delete_node(host, name))),
         Step::DeletePartition(name) => return Ok(changed(scontrol::delete_partition(host, name))),
+        Step::NoteReboots(reboots) if reboots.is_empty() => note::remove::<Reboots>(host)?,
+        Step::NoteReboots(reboots) => note::write(host, reboots)?,
+        Step::RequestReboot { node, wish, before } => return Ok(changed(reboot(host, node, wish, before))),
+        Step::CancelReboot(node) => return Ok(changed(scontrol::cancel_reboot(host, node))),
+        Step::SetNode(node, change) => {
+            return Ok(changed(match change {
+                NodeChange::Resume => scontrol::resume_nodes(host, node).map(|_| ()),
+                NodeChange::Drain(reason) => scontrol::drain_nodes(host, node, reason),
+                NodeChange::Reason(reason) => scontrol::set_node_reason(host, node, reason),
+            }));
+        }
         Step::OpenPort => juju.open_port(Port::tcp(names::PORT)),
         Step::AddSecret(key, content) => {
             let (label, description) = key.secret();
@@ -110,6 +122,17 @@ fn changed(outcome: Result<(), ScontrolError>) -> Outcome {
         tracing::warn!("{error}");
         error.to_string()
     }))
+}
+
+/// Has a node rebooted such that it comes back as it was, as far as Slurm can be told so. The reason of one that is set
+/// aside is its operator's.
+fn reboot(host: &HostWriter, node: &NodeName, wish: &Wish, before: &Before) -> Result<(), ScontrolError> {
+    let (after, reason) = match before {
+        Before { down: true, .. } => (AfterReboot::Down, None),
+        Before { drained: true, .. } => (AfterReboot::Nothing, None),
+        _ => (AfterReboot::Resume, Some(wish.given_reason())),
+    };
+    scontrol::reboot_node(host, node, wish.asap, after, reason)
 }
 
 /// Drains nodes, as many at a time as a command line holds.
@@ -223,6 +246,11 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         | Step::DrainNodes(_)
         | Step::DeleteNode(_)
         | Step::DeletePartition(_) => facts.forget(&VOLATILE),
+        Step::NoteReboots(reboots) => {
+            let noted = if reboots.is_empty() { Noted::Absent } else { Noted::Known(reboots.clone()) };
+            facts.learn(Fact::Reboots(noted));
+        }
+        Step::RequestReboot { .. } | Step::CancelReboot(_) | Step::SetNode(..) => facts.forget(&[Question::Nodes]),
         Step::SavePartitions { .. } => {
             if let Outcome::Saved(saved) = outcome {
                 facts.learn(Fact::PartitionsSaved(*saved));

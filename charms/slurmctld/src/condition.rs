@@ -67,6 +67,16 @@ pub enum Condition {
     Leaves { app: PartitionName, held: PartitionHeld },
     /// A node has no unit any more, and its record cannot go yet.
     NodeWithoutUnit { node: NodeName, held: NodeHeld },
+    /// Nodes are being rebooted, so many at a time.
+    Reboots { away: usize, total: usize, waiting: usize },
+    /// These were told to reboot, and are not back after a quarter of an hour.
+    RebootLate(Vec<NodeName>),
+    /// It is their turn, and they are not there to be rebooted.
+    RebootsStalled(Vec<NodeName>),
+    /// slurmctld did not do what the reboot of this node needs.
+    RebootRefused { node: NodeName, why: String },
+    /// The note of the nodes that are to be rebooted cannot be read.
+    RebootsUnreadable(String),
     /// What has to be known about this application, and whether it has left, could not be found out.
     Unaccounted(PartitionName),
 }
@@ -186,6 +196,17 @@ impl charm::runtime::Condition for Condition {
             }
             Self::Leaves { app, held } => Status::active(format!("{app} leaves: {held}")),
             Self::NodeWithoutUnit { node, held } => Status::active(format!("node {node} has no unit: held by {held}")),
+            Self::Reboots { away, total, waiting } => {
+                Status::active(format!("reboots: {away} of {total} away, {waiting} to go"))
+            }
+            Self::RebootLate(nodes) => Status::active(format!("not back from reboot: {}", charm::text::some(nodes))),
+            Self::RebootsStalled(nodes) => {
+                Status::active(format!("cannot be rebooted now: {}", charm::text::some(nodes)))
+            }
+            Self::RebootRefused { node, why } => Status::active(format!("reboot of {node}: slurmctld: {why}")),
+            Self::RebootsUnreadable(why) => {
+                Status::blocked(format!("reboots on hold: repair or delete the note {why}"))
+            }
             Self::GrantPending
             | Self::StaleRelation(_)
             | Self::SilentApplication(_)

@@ -57,6 +57,11 @@ fn samples() -> Vec<Condition> {
         Condition::Leaves { app: leaver("compute"), held: PartitionHeld::Running(2) },
         Condition::NodeWithoutUnit { node: node("compute-1"), held: NodeHeld::Pending("17".to_owned()) },
         Condition::Unaccounted(leaver("compute")),
+        Condition::Reboots { away: 2, total: 5, waiting: 2 },
+        Condition::RebootLate(vec![node("compute-1")]),
+        Condition::RebootsStalled(vec![node("compute-1")]),
+        Condition::RebootRefused { node: node("compute-1"), why: "no".to_owned() },
+        Condition::RebootsUnreadable("/etc/slurm/reboots.json: no".to_owned()),
     ];
     for sample in &samples {
         match sample {
@@ -86,6 +91,11 @@ fn samples() -> Vec<Condition> {
             | Condition::PartitionsUnsaved
             | Condition::Leaves { .. }
             | Condition::NodeWithoutUnit { .. }
+            | Condition::Reboots { .. }
+            | Condition::RebootLate(_)
+            | Condition::RebootsStalled(_)
+            | Condition::RebootRefused { .. }
+            | Condition::RebootsUnreadable(_)
             | Condition::Unaccounted(_) => {}
         }
     }

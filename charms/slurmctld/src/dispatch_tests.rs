@@ -8,6 +8,7 @@ mod harm;
 mod hostile;
 mod leaving;
 mod losses;
+mod reboots;
 mod world;
 
 use crate::names;

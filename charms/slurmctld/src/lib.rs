@@ -14,6 +14,7 @@ mod keys;
 mod names;
 mod options;
 mod plan;
+mod reboots;
 mod step;
 
 use slurm_ops::Machine;

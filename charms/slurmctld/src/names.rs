@@ -26,6 +26,7 @@ pub const ACTION_SHOW_CONFIG: &str = "show-current-config";
 pub const ACTION_SHOW_NODES: &str = "show-nodes";
 pub const ACTION_DESTROY_JOBS: &str = "destroy-jobs";
 pub const ACTION_SMOKE_TEST: &str = "smoke-test";
+pub const ACTION_REBOOT: &str = "reboot";
 pub const ACTION_EXPLAIN: &str = "explain";
 
 /// Who this charm is.
@@ -61,6 +62,8 @@ pub const REJECTIONS: &str = "/etc/slurm/refused.json";
 pub const OVERRIDES: &str = "/etc/slurm/by-hand.json";
 /// A note: the applications that this cluster has served, and how far each has come.
 pub const APPLICATIONS: &str = "/etc/slurm/applications.json";
+/// A note: the nodes that are to be rebooted, and those that are away for it.
+pub const REBOOTS: &str = "/etc/slurm/reboots.json";
 /// What a shared file system is mounted on in a cluster that keeps its state on the network.
 pub const CHECKPOINT_DIRECTORY: &str = "/var/lib/slurm/checkpoint";
 pub const STATE_DIRECTORY: &str = "/var/lib/slurm/checkpoint/state";
@@ -117,7 +120,7 @@ mod tests {
             OPTION_SOURCE,
         ];
         assert_eq!(declared(&["config", "options"]), names(&options));
-        let actions: [(&str, &[&str], bool); 8] = [
+        let actions: [(&str, &[&str], bool); 9] = [
             (ACTION_RESUME, &["nodename"], false),
             (ACTION_DRAIN, &["nodename", "reason"], false),
             (ACTION_SET_NODE_STATE, &["nodes", "state", "reason"], false),
@@ -125,6 +128,7 @@ mod tests {
             (ACTION_SHOW_NODES, &["nodes"], true),
             (ACTION_DESTROY_JOBS, &["nodes", "dry-run"], false),
             (ACTION_SMOKE_TEST, &["nodes", "timeout"], false),
+            (ACTION_REBOOT, &["nodes", "asap", "max-unavailable", "reason", "cancel"], false),
             (ACTION_EXPLAIN, &["node", "job"], true),
         ];
         assert_eq!(declared(&["actions"]), actions.iter().map(|(name, ..)| (*name).to_owned()).collect());

@@ -5,6 +5,7 @@
 
 mod foundation;
 mod leaving;
+pub(crate) mod reboots;
 mod records;
 mod share;
 
@@ -25,6 +26,7 @@ use crate::step::{Outcome, Step};
 use charm::Status;
 use charm::runtime::{Condition as _, Planned};
 use leaving::Departures;
+use reboots::Rebooting;
 use slurm_conf::PartitionName;
 use slurm_ops::packages::Obstacle as InstallProblem;
 use slurm_unit::install::InstallStep;
@@ -68,6 +70,7 @@ fn decide(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
         Question::Rejections,
         Question::Overrides,
         Question::Applications,
+        Question::Reboots,
         Question::RetryTimer,
     ])?;
     let role = identity::role(facts)?;
@@ -239,9 +242,20 @@ impl Controller<'_> {
             Daemon::Stopped | Daemon::Failing { .. } if self.may_start()? && situation.live().exists() => {
                 Ok(vec![Step::StartDaemon])
             }
-            Daemon::Answering if leader && state_problem.is_none() => self.save(situation.accepted()),
+            Daemon::Answering if leader => {
+                let steps = if state_problem.is_none() { self.save(situation.accepted())? } else { Vec::new() };
+                if steps.is_empty() { self.reboots() } else { Ok(steps) }
+            }
             _ => Ok(Vec::new()),
         }
+    }
+
+    /// Last, so that no reboot holds a change up.
+    fn reboots(&mut self) -> Result<Vec<Step>, Ask> {
+        let mut rebooting = Rebooting::new(self.facts, self.attempts);
+        let steps = rebooting.plan()?;
+        self.conditions.append(&mut rebooting.conditions);
+        Ok(steps)
     }
 
     /// Says whether a start is worth a try. Not from the call that a failure made: another failure would call again,
@@ -275,6 +289,7 @@ impl Controller<'_> {
         let facts = self.facts;
         let problems = [facts.rejections()?.problem(), facts.overrides()?.problem(), facts.applications()?.problem()];
         self.conditions.extend(problems.into_iter().flatten().map(|why| Condition::NoteUnreadable(why.to_owned())));
+        self.conditions.extend(facts.reboots()?.problem().map(|why| Condition::RebootsUnreadable(why.to_owned())));
         Ok(())
     }
 

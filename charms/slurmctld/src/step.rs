@@ -7,6 +7,7 @@ use crate::config::rollout::Overrides;
 use crate::config::sources::ConfigSource;
 use crate::keys::Key;
 use crate::names;
+use crate::reboots::{Before, Reboots, Wish};
 use charm::tools::SecretContent;
 use charm::{Databag, RelationId, SecretId};
 use slurm_conf::overrides::{NodeSettings, PartitionSettings, Update};
@@ -71,6 +72,14 @@ pub enum Step {
     DeleteNode(NodeName),
     /// Deletes a partition at runtime, which comes before its lines in slurm.conf.
     DeletePartition(PartitionName),
+    /// Notes which nodes are to be rebooted, and how far those have come that are away.
+    NoteReboots(Reboots),
+    /// Has Slurm reboot a node that was in this state.
+    RequestReboot { node: NodeName, wish: Wish, before: Before },
+    /// Takes a reboot back that has not begun.
+    CancelReboot(NodeName),
+    /// Brings a node that was rebooted into the state that it had.
+    SetNode(NodeName, NodeChange),
     /// Has Juju open the port of slurmctld.
     OpenPort,
     /// Makes a secret of a key.
@@ -87,6 +96,16 @@ pub enum Step {
     PublishController(RelationId, Databag),
     /// Asks for the file system that the state is to be on.
     RequestMount(RelationId, Databag),
+}
+
+/// What is given back to a node that was rebooted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeChange {
+    Resume,
+    /// For this reason.
+    Drain(String),
+    /// The reason alone.
+    Reason(String),
 }
 
 /// What a step found out.
@@ -157,6 +176,12 @@ impl fmt::Display for Step {
             Self::DrainNodes(nodes) => write!(formatter, "drain {}", charm::text::some(nodes)),
             Self::DeleteNode(name) => write!(formatter, "delete node {name}"),
             Self::DeletePartition(name) => write!(formatter, "delete partition {name}"),
+            Self::NoteReboots(_) => write!(formatter, "note the reboots"),
+            Self::RequestReboot { node, .. } => write!(formatter, "have {node} rebooted"),
+            Self::CancelReboot(node) => write!(formatter, "take the reboot of {node} back"),
+            Self::SetNode(node, NodeChange::Resume) => write!(formatter, "resume {node}"),
+            Self::SetNode(node, NodeChange::Drain(_)) => write!(formatter, "drain {node} again"),
+            Self::SetNode(node, NodeChange::Reason(_)) => write!(formatter, "give {node} its reason back"),
             Self::OpenPort => write!(formatter, "open port {}", names::PORT),
             Self::AddSecret(key, _) => write!(formatter, "add secret {}", key.label()),
             Self::RefillSecret(key, ..) => write!(formatter, "put the key back into secret {}", key.label()),

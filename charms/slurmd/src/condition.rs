@@ -133,11 +133,18 @@ impl charm::runtime::Condition for Condition {
             | Self::Pending(_)
             | Self::WeightSetAhead
             | Self::NotSavedYet => true,
+            // The controllers give the state back that the node had.
+            Self::NodeDown { record, .. } if is_of_a_reboot(record) => true,
             // The hook of a relation that begins is never lost.
             Self::RelationExpected => false,
             other => matches!(other.told(), Some(Status::Waiting(_))),
         }
     }
+}
+
+/// Says whether a node is out of service because Slurm reboots it, or did and gave up to wait.
+fn is_of_a_reboot(record: &NodeRecord) -> bool {
+    record.is_rebooting() || record.reason.contains("reboot timed out")
 }
 
 impl Condition {
@@ -203,6 +210,9 @@ impl Condition {
                     None => "",
                 };
                 Status::waiting(format!("for slurmctld to reach this node, {}{why}", word(record)))
+            }
+            Self::NodeDown { record, .. } if record.is_rebooting() => {
+                Status::waiting("for Slurm to reboot this machine")
             }
             Self::NodeDown { record, app } => {
                 let state = with_reason(&format!("{}, partition {app}", word(record)), &record.reason);

@@ -33,6 +33,8 @@ fn troubles() -> Vec<Condition> {
     let version = |text: &str| text.parse::<SlurmVersion>().unwrap();
     let text = |text: &str| text.to_owned();
     let down = || Box::new(record(&["DOWN"], "disk"));
+    let mut rebooting = down();
+    rebooting.state.push("REBOOT_ISSUED".to_owned());
     let failed = |obstacle, archive| Condition::Install(InstallCondition::Failed { obstacle, archive });
     let old = || Obstacle::TooOld { package: text("slurmd"), found: text("23.11.4") };
     let no_key = |malformed, why| Condition::NoKey { app: app(), malformed, why };
@@ -96,6 +98,7 @@ fn troubles() -> Vec<Condition> {
         Condition::Skew(600),
         Condition::Skew(-600),
         Condition::NodeDown { record: down(), app: app() },
+        Condition::NodeDown { record: rebooting, app: app() },
     ]);
     troubles.extend(causes.into_iter().map(|cause| silent(false, cause, true)));
     troubles.extend(causes.into_iter().map(|cause| Condition::NotResponding { record: down(), cause }));

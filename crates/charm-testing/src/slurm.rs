@@ -12,6 +12,7 @@ mod controller;
 mod jobs;
 mod keys;
 mod node;
+mod reboots;
 mod reservations;
 mod slurmd;
 mod steps;
@@ -96,6 +97,11 @@ impl FakeSlurm {
         self.lock().complete(id);
     }
 
+    /// Has a job be lost that slurmctld goes on to take for running.
+    pub fn lose_processes(&self, id: u64) {
+        self.lock().whims.without_processes.insert(id);
+    }
+
     /// Forgets the records of jobs that have ended, as slurmctld does after `MinJobAge`.
     pub fn age_out(&self) {
         self.lock().age_out();
@@ -109,6 +115,26 @@ impl FakeSlurm {
     /// Has `SlurmdTimeout` pass: nodes that do not answer are down, and the jobs there are lost.
     pub fn time_out(&self) {
         self.lock().time_out();
+    }
+
+    /// Has slurmctld tell every node to reboot that is to and has no job. Each is told once, and counted.
+    pub fn issue_reboots(&self) {
+        self.lock().issue_reboots();
+    }
+
+    /// Has `ResumeTimeout` pass: slurmctld no longer waits for the nodes that it told to reboot.
+    pub fn give_up_reboots(&self) {
+        self.lock().give_up_reboots();
+    }
+
+    /// Has a node register after a boot. Of that of a container, whose host has not booted, Slurm sees nothing.
+    pub fn come_back(&self, node: &str, visibly: bool) {
+        self.lock().come_back(node, visibly);
+    }
+
+    /// Returns how often a node was told to reboot.
+    pub fn boots(&self, node: &str) -> usize {
+        self.lock().boots.get(node).copied().unwrap_or(0)
     }
 
     /// Makes a reservation over nodes, given as a host list.
@@ -169,6 +195,8 @@ pub(crate) struct Slurm {
     untold: BTreeSet<(PathBuf, u64)>,
     /// How jobs ended while there was no slurmctld to tell.
     unheard: BTreeMap<u64, String>,
+    /// How often each node was told to reboot.
+    boots: BTreeMap<String, usize>,
     /// The number of the last job.
     last_job: u64,
     /// How much later it is than the clock says.
@@ -201,6 +229,8 @@ pub(crate) struct Whims {
     pub(crate) objections: Vec<(String, String)>,
     /// Nodes on which no job ends well.
     pub(crate) broken: BTreeSet<String>,
+    /// Jobs that slurmctld takes for running, and that no node knows.
+    pub(crate) without_processes: BTreeSet<u64>,
 }
 
 /// What the journal of a machine says. Every question gets it once, whoever asks first.

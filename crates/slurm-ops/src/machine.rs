@@ -141,6 +141,15 @@ impl Host {
         }
     }
 
+    /// Tells whether a process is of this machine, and not of a container on it, whose processes are seen as well.
+    pub(crate) fn owns_process(&self, pid: u32) -> bool {
+        let space = |whose: &str| std::fs::read_link(self.path(format!("/proc/{whose}/ns/pid"))).ok();
+        match (space("self"), space(&pid.to_string())) {
+            (Some(own), Some(its)) => own == its,
+            _ => true,
+        }
+    }
+
     /// Prepares a program that only looks.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);

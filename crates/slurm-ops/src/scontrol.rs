@@ -8,8 +8,11 @@ mod jobs;
 mod judge;
 mod node;
 mod partition;
+mod processes;
+mod reboot;
 mod reconfigure;
 mod reservation;
+mod settings;
 mod smoke;
 
 pub use by_hand::{job_count, node_count, node_settings, partition_settings, update};
@@ -24,8 +27,11 @@ pub use node::{
 pub use partition::{
     PartitionRecord, PartitionState, delete_partition, partitions, save_partitions, set_partition_state,
 };
+pub use processes::{JobProcesses, job_processes, longest_prolog};
+pub use reboot::{AfterReboot, cancel_reboot, reboot_node};
 pub use reconfigure::{Candidate, Reconfigure, can_reconfigure, check, check_and_ask, is_shut_out, reconfigure};
 pub use reservation::{ReservationRecord, reservations, reservations_naming};
+pub use settings::{ControllerSettings, settings};
 pub use smoke::{Smoke, smoke};
 
 use crate::command::{Command, CommandError, Output};

@@ -394,3 +394,52 @@ fn single_settings_of_a_node_are_changed_in_place() {
     ];
     assert_eq!(sandbox.calls(), expected);
 }
+
+#[test]
+fn a_reboot_that_slurm_skips_with_success_is_refused() {
+    use slurm_ops::scontrol::AfterReboot;
+    let sandbox = answering("", "", 0);
+    let writer = sandbox.machine().writer();
+    scontrol::reboot_node(&writer, &compute_0(), true, AfterReboot::Resume, Some("new kernel")).unwrap();
+    scontrol::reboot_node(&writer, &compute_0(), false, AfterReboot::Nothing, None).unwrap();
+    scontrol::cancel_reboot(&writer, &compute_0()).unwrap();
+    let expected = [
+        "scontrol reboot ASAP nextstate=RESUME reason=new kernel compute-0",
+        "scontrol reboot compute-0",
+        "scontrol cancel_reboot compute-0",
+    ];
+    assert_eq!(sandbox.calls(), expected);
+    let skips = "scontrol: error: Skipping reboot of nodes compute-0 due to current node state.\n";
+    let skipped = answering("", skips, 0);
+    let told = scontrol::reboot_node(&skipped.machine().writer(), &compute_0(), true, AfterReboot::Down, None);
+    assert!(matches!(told, Err(ScontrolError::Refused { reason, .. }) if reason.contains("Skipping reboot")));
+}
+
+/// As 24.11 answers: with success, whatever happened.
+#[test]
+fn a_job_has_no_process_only_if_its_nodes_say_so() {
+    use slurm_ops::scontrol::{JobProcesses, JobRecord};
+    let job: JobRecord = serde_json::from_value(serde_json::json!({
+        "job_id": 2, "name": "test", "user_name": "ubuntu", "partition": "compute", "job_state": ["RUNNING"],
+        "nodes": "compute-0", "required_nodes": "", "start_time": {"set": true, "infinite": false, "number": 7},
+    }))
+    .unwrap();
+    assert_eq!(job.began(), Some(7));
+    let asked = |stdout: &str, stderr: &str, code: i32| {
+        let sandbox = Sandbox::new();
+        sandbox.answer("sstat", stdout, stderr, code);
+        scontrol::job_processes(&sandbox.machine().host(), &job)
+    };
+    assert_eq!(asked("2.batch|205,204\n", "", 0), JobProcesses::Present);
+    assert_eq!(asked("", "", 0), JobProcesses::Absent);
+    for (stdout, stderr, code) in [
+        ("", "sstat: error: problem getting step_layout for StepId=2.batch: Communication connection failure\n", 0),
+        ("", "sstat: error: couldn't get steps for job 2\n", 0),
+        ("", "sstat: error: No steps running for job 2\n", 0),
+        ("", "", 1),
+        ("2.batch|\n", "", 0),
+    ] {
+        let found = asked(stdout, stderr, code);
+        assert!(matches!(found, JobProcesses::Unknown { .. }), "{stdout:?} {stderr:?}: {found:?}");
+    }
+}

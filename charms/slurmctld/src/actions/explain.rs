@@ -1,6 +1,6 @@
 //! Why a node is not in service or a job waits, and what to do about it, in an administrator's words.
 
-use super::{Act, ActionFailure, ActionResults, names, nodes, require_daemon};
+use super::{Act, ActionFailure, ActionResults, lost_jobs, names, nodes, require_daemon};
 use charm::AppName;
 use charm::text::shown;
 use serde::Deserialize;
@@ -41,7 +41,7 @@ pub(super) fn explain(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
             require_daemon(act)?;
             let jobs = scontrol::jobs(&act.view.host).map_err(|error| refused("could not list the jobs", &error))?;
             match jobs.iter().find(|job| job.id == id) {
-                Some(found) => Ok(job(found, own)),
+                Some(found) => Ok(lost(found, act).unwrap_or_else(|| job(found, own))),
                 None => Err(ActionFailure::refused(format!(
                     "no job {id} waits or runs; `scontrol show job {id}` still knows it for a few minutes after its end"
                 ))),
@@ -119,6 +119,24 @@ fn node(record: &NodeRecord, own: &AppName, act: &Act<'_>) -> ActionResults {
         () => (format!("Slurm calls it {}", record.state_text()), format!("see `scontrol show node {name}`")),
     };
     answer(subject, record.state_text(), why, advice)
+}
+
+/// Explains a job that slurmctld takes for running and that no node knows. None: it is not such a one, or nobody could be
+/// asked.
+fn lost(record: &JobRecord, act: &Act<'_>) -> Option<ActionResults> {
+    if !lost_jobs::is_lost(&act.view.host, record) {
+        return None;
+    }
+    let (job, nodes) = (record.handle(), &record.nodes);
+    let subject = format!("job {job} ({} of {} in {})", record.name, record.user, record.partition);
+    let why = format!(
+        "slurmctld takes it for running, but it has no process on {nodes}: its launch or its end was lost when slurmctld \
+         crashed or was reconfigured"
+    );
+    let advice = format!(
+        "have Slurm find out with `systemctl reload slurmd` on {nodes}, or run it again with `scontrol requeue {job}`"
+    );
+    Some(answer(subject, record.state.join("+"), why, advice))
 }
 
 fn job(record: &JobRecord, own: &AppName) -> ActionResults {

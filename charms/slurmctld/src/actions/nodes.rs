@@ -1,12 +1,15 @@
 //! Nodes: put them aside, back into service, show them, and end their jobs.
 
+use super::lost_jobs::LostJobs;
 use super::{Act, ActionFailure, ActionResults, require_daemon, with_nodes};
+use crate::reboots::Reboots;
 use charm::text::shown;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use slurm_conf::HostList;
 use slurm_ops::scontrol::{self, NodeRecord, NodeWord};
 use slurm_unit::actions::{self, NodeChoice, needed_reason, reason, refused};
+use slurm_unit::note::{self, Noted};
 
 #[derive(Debug, Deserialize)]
 struct Resume {
@@ -88,19 +91,55 @@ pub(super) fn show(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let request: Show = act.tools.action_get()?;
     let wanted = NodeChoice::read("nodes", &request.nodes)?;
     require_daemon(act)?;
-    let rows: Vec<[String; 5]> = select(act, wanted.as_ref())?.iter().map(row).collect();
-    let entry = |[name, state, partitions, unit, reason]: &[String; 5]| json!({"node": name, "state": state, "partitions": partitions, "unit": unit, "reason": reason});
-    let results = ActionResults::default().with("count", rows.len().to_string());
+    let records = select(act, wanted.as_ref())?;
+    let remarks = Remarks::look(act, &records)?;
+    let rows: Vec<Row> = records.iter().map(|record| row(record, &remarks)).collect();
+    let entry = |[name, state, partitions, unit, reason, remarks]: &Row| {
+        let mut entry = json!({"node": name, "state": state, "partitions": partitions, "unit": unit, "reason": reason});
+        if !remarks.is_empty() {
+            entry["remarks"] = json!(remarks);
+        }
+        entry
+    };
+    let mut results = ActionResults::default().with("count", rows.len().to_string());
+    if remarks.lost.not_asked > 0 {
+        let count = remarks.lost.not_asked;
+        results = results.with("not-asked", format!("the nodes of {count} jobs: name some in parameter `nodes`"));
+    }
     Ok(with_nodes(results, &rows.iter().map(entry).collect::<Vec<Value>>(), |shown| table(&rows[..shown])))
 }
 
-fn row(record: &NodeRecord) -> [String; 5] {
+/// What this charm knows about nodes that Slurm does not show.
+struct Remarks {
+    reboots: Noted<Reboots>,
+    lost: LostJobs,
+    now: u64,
+}
+
+impl Remarks {
+    fn look(act: &Act<'_>, records: &[NodeRecord]) -> Result<Self, ActionFailure> {
+        let reboots = note::read(&act.view.host).map_err(ActionFailure::broken)?;
+        Ok(Self { reboots, lost: LostJobs::look(&act.view.host, records), now: act.view.host.now() })
+    }
+
+    fn of(&self, node: &str) -> String {
+        let reboot = self.reboots.known().and_then(|reboots| reboots.remark(node, self.now));
+        let lost = self.lost.on(node).map(|job| format!("job {} has no process here", job.handle()));
+        reboot.into_iter().chain(lost).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Name, state, partitions, unit, reason, remarks.
+type Row = [String; 6];
+
+fn row(record: &NodeRecord, remarks: &Remarks) -> Row {
     [
         record.name.clone(),
         record.state_text(),
         record.partitions.join(","),
         unit_of(record).unwrap_or_default(),
         if is_aside(record) { record.reason.clone() } else { String::new() },
+        remarks.of(&record.name),
     ]
 }
 
@@ -135,15 +174,17 @@ pub(super) fn unit_of(record: &NodeRecord) -> Option<String> {
     (numbered && record.features.iter().any(|feature| feature == app)).then(|| format!("{app}/{number}"))
 }
 
-fn table(rows: &[[String; 5]]) -> String {
-    let head = ["NODE", "STATE", "PARTITIONS", "UNIT", "REASON"].map(str::to_owned);
-    let all: Vec<&[String; 5]> = std::iter::once(&head).chain(rows).collect();
+/// The last column is there only if it says something.
+fn table(rows: &[Row]) -> String {
+    let remarks = if rows.iter().all(|row| row[5].is_empty()) { "" } else { "REMARKS" };
+    let head = ["NODE", "STATE", "PARTITIONS", "UNIT", "REASON", remarks].map(str::to_owned);
+    let all: Vec<&Row> = std::iter::once(&head).chain(rows).collect();
     let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..4).map(width).collect();
-    let line = |row: &&[String; 5]| {
+    let widths: Vec<usize> = (0..6).map(width).collect();
+    let line = |row: &&Row| {
         let cells: Vec<String> =
             row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
-        format!("{}  {}", cells.join("  "), row[4]).trim_end().to_owned()
+        cells.join("  ").trim_end().to_owned()
     };
     all.iter().map(line).collect::<Vec<_>>().join("\n")
 }

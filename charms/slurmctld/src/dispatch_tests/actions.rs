@@ -270,3 +270,44 @@ fn an_action_that_breaks_says_why() {
     let why = refuses(&cluster, "show-current-config", json!({}));
     assert!(why.starts_with("could not read ") && why.contains("slurm.conf"), "{why}");
 }
+
+#[test]
+fn a_job_that_slurm_takes_for_running_and_no_node_knows_is_named() {
+    let cluster = cluster();
+    let slurm = cluster.machine.slurm();
+    let (lost, sound) = (FakeJob::running("compute", "compute-[0-1]"), FakeJob::running("compute", "compute-1"));
+    let (lost, sound) = (cluster.machine.submit(lost), cluster.machine.submit(sound));
+    slurm.lose_processes(lost);
+    let told = |job: u64| answers(&cluster, "explain", json!({ "job": job }));
+    let remarks = || {
+        let shown = answers(&cluster, "show-nodes", json!({}));
+        let list: Vec<Value> = serde_json::from_str(&shown["nodes"]).unwrap();
+        list.iter().map(|node| node["remarks"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    // It may be in its Prolog.
+    assert_eq!((told(lost)["why"].as_str(), remarks().concat().as_str()), ("it runs on compute-[0-1]", ""));
+    slurm.pass(std::time::Duration::from_secs(90));
+    let why = told(lost);
+    assert!(why["why"].contains("it has no process on compute-[0-1]"), "{why:?}");
+    assert!(why["advice"].contains("`scontrol requeue 1`") && why["advice"].contains("`systemctl reload slurmd`"));
+    assert_eq!(told(sound)["why"], "it runs on compute-1");
+    assert_eq!(remarks(), ["job 1 has no process here", "job 1 has no process here", ""]);
+    assert_eq!(slurm.jobs(), [lost, sound], "nothing is done about it");
+    // Whoever cannot be asked is not accused.
+    cluster.machine.break_node("compute-0");
+    assert_eq!((told(lost)["why"].as_str(), remarks().concat().as_str()), ("it runs on compute-[0-1]", ""));
+}
+
+#[test]
+fn a_job_may_be_without_processes_as_long_as_a_prolog_may_take() {
+    let cluster = cluster();
+    cluster.configure("slurm-conf-parameters", json!("Prolog=/etc/slurm/prolog.sh"));
+    let slurm = cluster.machine.slurm();
+    let job = cluster.machine.submit(FakeJob::running("compute", "compute-0"));
+    slurm.lose_processes(job);
+    let why = || answers(&cluster, "explain", json!({ "job": job }))["why"].clone();
+    slurm.pass(std::time::Duration::from_secs(29 * 60));
+    assert_eq!(why(), "it runs on compute-0");
+    slurm.pass(std::time::Duration::from_secs(2 * 60));
+    assert!(why().contains("no process"), "{}", why());
+}

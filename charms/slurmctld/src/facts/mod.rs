@@ -13,6 +13,7 @@ use crate::config::rollout::Overrides;
 use crate::keys::{Key, Keys};
 use crate::names;
 use crate::options::Options;
+use crate::reboots::Reboots;
 use charm::tools::{GoalState, SecretAnswer, SecretInfo};
 use charm::{AppName, Databag, RelationId, UnitName};
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
@@ -76,6 +77,8 @@ charm::facts! {
     overrides: Overrides(Noted<Overrides>) = note::read(&view.host)?,
     /// The applications that this cluster has served.
     applications: Applications(Noted<Applications>) = note::read(&view.host)?,
+    /// The nodes that are to be rebooted.
+    reboots: Reboots(Noted<Reboots>) = note::read(&view.host)?,
     /// Who exists, as Juju's controller has it. None: it could not be asked.
     goal_state: GoalState(Option<GoalState>) = juju::goal_state(view),
     /// What systemd says about slurmctld.

@@ -19,7 +19,8 @@ use crate::facts::{
 use crate::keys::{Key, Keys};
 use crate::names;
 use crate::options::{Options, Texts};
-use crate::step::{Outcome, Step};
+use crate::reboots::Reboots;
+use crate::step::{NodeChange, Outcome, Step};
 use charm::runtime::{Condition as _, Facts as _};
 use charm::tools::{SecretAnswer, SecretContent, SecretInfo, Unreadable, secret::Access};
 use charm::{Databag, RelationId, SecretId, Status};
@@ -98,6 +99,7 @@ pub(crate) struct World {
     pub partitions: BTreeMap<String, BTreeMap<String, String>>,
     pub load: Load,
     pub applications: Noted<Applications>,
+    pub reboots: Noted<Reboots>,
     /// The application whose relation this hook ends.
     pub broken: Option<charm::AppName>,
     /// Applications and units at the endpoint that Juju's controller has beside the applications that are related.
@@ -176,6 +178,7 @@ impl World {
             partitions: BTreeMap::new(),
             load: Load { nodes: 0, jobs: 0 },
             applications: Noted::Absent,
+            reboots: Noted::Absent,
             broken: None,
             goal: Some(BTreeSet::new()),
             jobs: Vec::new(),
@@ -374,7 +377,7 @@ pub(crate) fn wants(app: &str, partition_config: &str) -> RemoteData {
 }
 
 /// What a step may teach. A secret that was just added, and a grant, show in the next dispatch only.
-const QUESTIONS: [Question; 34] = [
+const QUESTIONS: [Question; 35] = [
     Question::Call,
     Question::Leader,
     Question::Options,
@@ -404,6 +407,7 @@ const QUESTIONS: [Question; 34] = [
     Question::NodeSettings,
     Question::Load,
     Question::Applications,
+    Question::Reboots,
     Question::GoalState,
     Question::JobRecords,
     Question::Nodes,

@@ -63,6 +63,21 @@ fn a_node_that_is_down_needs_the_operator() {
 }
 
 #[test]
+fn a_node_that_slurm_reboots_is_looked_at_until_it_is_back() {
+    let mut world = with_record(&["DOWN", "DRAIN", "REBOOT_ISSUED"], "fan : reboot issued");
+    assert_eq!(world.shown(), "waiting: for Slurm to reboot this machine");
+    world.dispatch();
+    assert!(world.timer);
+    let mut world = with_record(&["DOWN", "DRAIN"], "fan : reboot issued : reboot timed out");
+    assert!(world.shown().starts_with("blocked: "), "{}", world.shown());
+    world.dispatch();
+    assert!(world.timer);
+    let mut world = with_record(&["DOWN"], "fan");
+    world.dispatch();
+    assert!(!world.timer);
+}
+
+#[test]
 fn a_node_that_is_not_heard_is_awaited() {
     let mut world = with_record(&["DOWN", "NOT_RESPONDING"], "Not responding");
     assert_eq!(world.shown(), "waiting: for slurmctld to reach this node, down");

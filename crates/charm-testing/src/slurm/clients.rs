@@ -79,6 +79,9 @@ impl Slurm {
                 let jobs = self.memory.jobs.iter().filter(|(_, job)| job.runs_on(name));
                 says(json!({"jobs": jobs.map(|(id, _)| json!({"job_id": id})).collect::<Vec<_>>()}).to_string())
             }
+            ["show", "config"] => says(self.shown_settings()),
+            ["reboot", rest @ ..] => self.request_reboot(rest),
+            ["cancel_reboot", name] => self.cancel_reboot(name),
             ["show", "reservation", ..] => says(self.shown_reservations().to_string()),
             ["reconfigure"] => self.reconfigure(),
             ["update", what, changes @ ..] => self.update(what, changes),
@@ -231,6 +234,28 @@ impl Slurm {
             return says(jobs.map(|(id, _)| format!("{id}\n")).collect::<String>());
         }
         says(json!({ "jobs": jobs.map(|(id, job)| job.shown(*id)).collect::<Vec<_>>() }).to_string())
+    }
+
+    /// Lists the processes of jobs, which the nodes are asked for. Whatever happens it ends with success.
+    pub(crate) fn sstat(&mut self, root: &Path, words: &[&str]) -> Ended {
+        let jobs = words.iter().find_map(|word| word.strip_prefix("--jobs=")).unwrap_or_default();
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        for id in jobs.split(',').filter_map(|id| id.parse::<u64>().ok()) {
+            let job = self.memory.jobs.get(&id).filter(|job| job.is_active() && !job.waits());
+            match job {
+                Some(job) if self.silence(root).is_none() => {
+                    if self.whims.broken.iter().any(|node| job.runs_on(node)) {
+                        stderr += &format!(
+                            "sstat: error: problem getting step_layout for StepId={id}.batch: Communication connection failure\n"
+                        );
+                    } else if !self.whims.without_processes.contains(&id) {
+                        stdout += &format!("{id}.batch|205,204\n");
+                    }
+                }
+                _ => stderr += &format!("sstat: error: couldn't get steps for job {id}\n"),
+            }
+        }
+        Ended { stderr, ..says(stdout) }
     }
 
     pub(crate) fn scancel(&mut self, root: &Path, words: &[&str]) -> Ended {

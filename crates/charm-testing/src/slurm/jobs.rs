@@ -230,6 +230,9 @@ impl Slurm {
     /// Lets made-up time pass. Jobs end that have lasted as long as they should, or may.
     pub(crate) fn pass(&mut self, length: Duration) {
         self.passed += length;
+        if self.memory.nodes.values().any(|node| node.reboot.is_some()) {
+            self.save_nodes();
+        }
         let now = self.now();
         let runs = self.memory.jobs.iter().filter(|(_, job)| job.ended.is_empty() && !job.waits());
         let over: Vec<(u64, &str)> = runs

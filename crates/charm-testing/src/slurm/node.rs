@@ -1,6 +1,7 @@
 //! What slurmctld knows about a node, and how it lets itself be told.
 
 use super::Slurm;
+use super::reboots::Reboot;
 use crate::machine::{fails, says};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -9,17 +10,19 @@ use slurm_ops::slurmd::SlurmdOptions;
 
 /// Why a node is down that nobody set down.
 const SILENT: &str = "Not responding";
+/// When machines were booted that nobody has rebooted.
+const LONG_AGO: u64 = 1_000_000;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Node {
     pub(super) features: Vec<String>,
     real_memory: u64,
     cpus: u64,
-    down: bool,
+    pub(super) down: bool,
     /// It is down for its silence alone.
     silent: bool,
-    drained: bool,
-    reason: String,
+    pub(super) drained: bool,
+    pub(super) reason: String,
     comment: String,
     weight: u64,
     /// What it has again as soon as the configuration is read.
@@ -27,6 +30,13 @@ pub(super) struct Node {
     gres: String,
     /// Its slurmd is on a machine that nobody made up, and always there.
     elsewhere: bool,
+    #[serde(default)]
+    pub(super) reboot: Option<Reboot>,
+    /// When its machine and its slurmd were started.
+    #[serde(default)]
+    pub(super) booted: u64,
+    #[serde(default)]
+    pub(super) started: u64,
 }
 
 impl Node {
@@ -50,6 +60,9 @@ impl Node {
             registered_weight: weight,
             gres: value("Gres").unwrap_or_default(),
             elsewhere: false,
+            reboot: None,
+            booted: LONG_AGO,
+            started: LONG_AGO,
         }
     }
 
@@ -67,6 +80,9 @@ impl Node {
             registered_weight: 1,
             gres: String::new(),
             elsewhere: true,
+            reboot: None,
+            booted: LONG_AGO,
+            started: LONG_AGO,
         }
     }
 
@@ -119,7 +135,7 @@ impl Node {
             }
             // The reason stays.
             (Some("resume" | "undrain" | "idle"), _) => {
-                (self.drained, self.down, self.silent) = (false, false, false);
+                (self.drained, self.down, self.silent, self.reboot) = (false, false, false, None);
                 says("")
             }
             (Some(_), None) => fails(1, "You must specify a reason when DOWNING or DRAINING a node. Request denied\n"),
@@ -143,7 +159,8 @@ impl Slurm {
         let here = self.memory.jobs.values().filter(|job| job.runs_on(name));
         let (completing, busy) = here
             .fold((false, false), |(completing, busy), job| (completing || job.completing, busy || !job.completing));
-        let mut state = vec![match (node.down, busy) {
+        let issued = node.reboot.as_ref().is_some_and(|reboot| reboot.issued);
+        let mut state = vec![match (node.down || issued, busy) {
             (true, _) => "DOWN",
             (false, true) => "MIXED",
             (false, false) => "IDLE",
@@ -151,8 +168,11 @@ impl Slurm {
         if completing {
             state.push("COMPLETING");
         }
-        if node.drained {
+        if node.drained || issued {
             state.push("DRAIN");
+        }
+        if let Some(reboot) = &node.reboot {
+            state.push(if reboot.issued { "REBOOT_ISSUED" } else { "REBOOT_REQUESTED" });
         }
         state.push("DYNAMIC_NORM");
         if !self.responds(name, node) {
@@ -167,8 +187,9 @@ impl Slurm {
     }
 
     pub(super) fn shown_node(&self, name: &str, node: &Node) -> Value {
+        let time = |number: u64| json!({"set": true, "infinite": false, "number": number});
         json!({
-            "name": name, "state": self.state_of(name, node), "reason": node.reason, "hostname": "host",
+            "name": name, "boot_time": time(node.booted), "slurmd_start_time": time(node.started), "state": self.state_of(name, node), "reason": node.reason, "hostname": "host",
             "features": node.features, "partitions": self.partitions_of(node), "real_memory": node.real_memory,
             "cpus": node.cpus, "comment": node.comment, "version": "24.11.5", "weight": node.weight, "gres": node.gres,
             "reason_set_by_user": if node.reason.is_empty() { "" } else { "root" },

@@ -44,6 +44,9 @@ pub struct JobRecord {
     /// How long it may run, in minutes.
     #[serde(default)]
     time_limit: MaybeNumber,
+    /// When it began to run, in seconds since 1970.
+    #[serde(default)]
+    start_time: MaybeNumber,
     /// When it ends at the latest, in seconds since 1970.
     #[serde(default)]
     end_time: MaybeNumber,
@@ -82,6 +85,11 @@ impl JobRecord {
             (Number { number: array @ 1.., .. }, Number { set: true, number }) => format!("{array}_{number}"),
             _ => self.id.to_string(),
         }
+    }
+
+    /// Returns when it began to run, in seconds since 1970. `None`: it does not run.
+    pub fn began(&self) -> Option<u64> {
+        self.start_time.finite().filter(|began| *began > 0 && self.state == ["RUNNING"])
     }
 
     /// Returns when it ends at the latest, in seconds since 1970. `None`: it has no time limit.
@@ -246,7 +254,7 @@ fn steps(host: &Host) -> Option<(Vec<Step>, BTreeSet<u32>)> {
             continue;
         };
         // The process that keeps the control group of all steps belongs to no job.
-        if rest.trim_matches('\0').trim() == "infinity" {
+        if rest.trim_matches('\0').trim() == "infinity" || !host.owns_process(pid) {
             continue;
         }
         let (job, step) = rest.strip_prefix(": [")?.split_once('.')?;

@@ -2,7 +2,7 @@
 //!
 //! Slurm changes every member of a list that it can, and then fails if there was one that it could not.
 
-use super::{Refusal, ScontrolError, change, one_line, scontrol};
+use super::{MaybeNumber, Refusal, ScontrolError, change, one_line, scontrol};
 use crate::machine::{Host, HostWriter};
 use serde::{Deserialize, Serialize};
 use slurm_conf::{HostList, NodeName};
@@ -46,9 +46,21 @@ pub struct NodeRecord {
     /// Version of its slurmd; empty before the first registration.
     #[serde(default)]
     pub version: String,
+    /// When its machine has booted, in seconds since 1970, give or take one. `None`: it has not said since slurmctld
+    /// was started. A container says when its host has.
+    #[serde(rename = "boot_time", default, deserialize_with = "time")]
+    pub booted: Option<u64>,
+    /// When its slurmd was started, in seconds since 1970. `None`: it has not said since slurmctld was started.
+    #[serde(rename = "slurmd_start_time", default, deserialize_with = "time")]
+    pub started: Option<u64>,
     /// What an administrator noted there.
     #[serde(flatten)]
     pub notes: NodeNotes,
+}
+
+/// A time that Slurm does not know is 0.
+fn time<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    Ok(MaybeNumber::deserialize(deserializer)?.finite().filter(|seconds| *seconds > 0))
 }
 
 /// What an administrator can set on a node that is neither its state nor part of how it describes itself.
@@ -117,6 +129,11 @@ impl NodeRecord {
     /// Tells whether it takes no new jobs because somebody, or Slurm, has put it aside.
     pub fn is_set_aside(&self) -> bool {
         self.has("DRAIN") || self.has("DOWN")
+    }
+
+    /// Tells whether Slurm is to reboot it, or does.
+    pub fn is_rebooting(&self) -> bool {
+        self.has("REBOOT_REQUESTED") || self.has("REBOOT_ISSUED")
     }
 
     /// Returns the state as Slurm's tools write it, such as `IDLE+DRAIN`.
@@ -298,7 +315,7 @@ pub fn delete_node(writer: &HostWriter, name: &NodeName) -> Result<(), ScontrolE
 }
 
 /// Slurm takes one quote away at either end, also where only one is there.
-fn reason_argument(reason: &str) -> String {
+pub(super) fn reason_argument(reason: &str) -> String {
     let reason = one_line(reason);
     match reason.starts_with('"') || reason.ends_with('"') {
         true => format!("reason=\"{reason}\""),

@@ -17,7 +17,10 @@ use std::time::{Duration, Instant};
 pub fn processes(host: &Host, unit: &str) -> Vec<u32> {
     let entries = fs::read_dir(host.path("/proc")).into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let mut found: Vec<u32> = numbers.filter(|pid| runs_slurmd(host, *pid) && is_of(host, *pid, unit)).collect();
+    let mut found: Vec<u32> = numbers
+        .filter(|pid| runs_slurmd(host, *pid) && is_of(host, *pid, unit))
+        .filter(|pid| host.owns_process(*pid))
+        .collect();
     found.sort_unstable();
     found
 }
@@ -153,6 +156,19 @@ mod tests {
     fn started(root: &std::path::Path, pid: u32, parent: u32, at: u64) {
         let fields = format!("S {parent} 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 {} 0 0", at * 100);
         fs::write(root.join(format!("proc/{pid}/stat")), format!("{pid} (a) b) {fields}\n")).unwrap();
+    }
+
+    #[test]
+    fn the_slurmd_of_a_container_on_this_machine_is_not_ours() {
+        let root = tempfile::tempdir().unwrap();
+        for (pid, space) in [("self", "pid:[1]"), ("20", "pid:[1]"), ("30", "pid:[2]")] {
+            let directory = root.path().join(format!("proc/{pid}/ns"));
+            fs::create_dir_all(&directory).unwrap();
+            symlink(space, directory.join("pid")).unwrap();
+        }
+        process(root.path(), 20, "/usr/sbin/slurmd", "/system.slice/slurmd.service");
+        process(root.path(), 30, "/usr/sbin/slurmd", "/lxc.payload.node/system.slice/slurmd.service");
+        assert_eq!(processes(&Machine::at(root.path()).host(), "slurmd.service"), [20]);
     }
 
     #[test]

@@ -113,6 +113,37 @@ impl World {
                 self.partitions.remove(name.as_str());
                 return Outcome::Changed(Ok(()));
             }
+            Step::NoteReboots(reboots) if reboots.is_empty() => self.reboots = Noted::Absent,
+            Step::NoteReboots(reboots) => self.reboots = Noted::Known(reboots.clone()),
+            Step::RequestReboot { node, wish, before } => {
+                let record = self.node_record(node.as_str());
+                if before.is_in_service() {
+                    wish.given_reason().clone_into(&mut record.reason);
+                }
+                if !record.has("DRAIN") && wish.asap {
+                    record.state.push("DRAIN".to_owned());
+                }
+                record.state.push("REBOOT_REQUESTED".to_owned());
+                return Outcome::Changed(Ok(()));
+            }
+            Step::CancelReboot(node) => {
+                let record = self.node_record(node.as_str());
+                record.state.retain(|flag| !["REBOOT_REQUESTED", "DRAIN"].contains(&flag.as_str()));
+                record.reason.clear();
+                return Outcome::Changed(Ok(()));
+            }
+            Step::SetNode(node, change) => {
+                let record = self.node_record(node.as_str());
+                match change {
+                    NodeChange::Resume => record.state = vec!["IDLE".to_owned(), "DYNAMIC_NORM".to_owned()],
+                    NodeChange::Drain(reason) => {
+                        record.state.push("DRAIN".to_owned());
+                        reason.clone_into(&mut record.reason);
+                    }
+                    NodeChange::Reason(reason) => reason.clone_into(&mut record.reason),
+                }
+                return Outcome::Changed(Ok(()));
+            }
             Step::OpenPort => self.port_open = true,
             Step::AddSecret(key, content) => {
                 // Asked again in this dispatch, Juju would show it; but it is not.
@@ -137,6 +168,10 @@ impl World {
             Step::PublishController(relation, bag) => self.compute(relation).published.extend(bag.clone()),
         }
         Outcome::Done
+    }
+
+    pub(crate) fn node_record(&mut self, name: &str) -> &mut NodeRecord {
+        self.nodes.iter_mut().find(|node| node.name == name).unwrap()
     }
 
     fn set_state(&mut self, name: &str, state: PartitionState) -> Outcome {
