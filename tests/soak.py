@@ -77,9 +77,13 @@ class Soak:
         return sorted(self.cluster.juju.status().get_units("compute"))
 
     def staying(self):
-        """Units that are not on their way out: those wait in a hook, and their machines take no other orders."""
-        units = self.cluster.juju.status().get_units("compute")
-        return sorted(name for name, unit in units.items() if unit.workload_status.current == "active")
+        """Units in service. One on its way out waits in a hook, and its machine takes no other orders."""
+
+        def active():
+            units = self.cluster.juju.status().get_units("compute")
+            return sorted(name for name, unit in units.items() if unit.workload_status.current == "active")
+
+        return eventually(active, bool, "units in service", 180)
 
     # Events
 
