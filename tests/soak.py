@@ -223,7 +223,7 @@ class Soak:
             )
             for node, reason in (line.split(maxsplit=1) for line in shown.splitlines()):
                 # What leaves is the charms' matter, and what was taken away is Slurm's.
-                if reason in ("juju: leaving the cluster", "Not responding"):
+                if reason.startswith("juju: leaving the cluster") or reason == "Not responding":
                     continue
                 assert reason in ("Node unexpectedly rebooted", "Duplicate jobid", "none"), (node, reason)
                 self.cluster.scontrol("update", f"nodename={node}", "state=resume")

@@ -143,7 +143,7 @@ fn fill<'r>(next: &mut Reboots, record: impl Fn(&NodeName) -> Option<&'r NodeRec
 }
 
 fn leaves(record: &NodeRecord) -> bool {
-    record.has("DRAIN") && record.reason == LEAVING_REASON
+    record.has("DRAIN") && record.reason.starts_with(LEAVING_REASON)
 }
 
 /// Says whether Slurm can have a node rebooted, and nobody else has it rebooted already.

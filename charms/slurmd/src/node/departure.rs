@@ -128,7 +128,7 @@ impl Progress<'_> {
             // slurmd was started again meanwhile, by a boot, and has registered anew.
             NodeLookup::Present(_) if departure.deleted && departure.controller_deletes => Ok(Stage::End),
             // Our own drain for another description would be taken back by whoever finds its note gone.
-            NodeLookup::Present(record) if !is_closed(record) || record.reason == names::CHANGE_REASON => {
+            NodeLookup::Present(record) if !is_closed(record) || record.reason.starts_with(names::CHANGE_REASON) => {
                 Ok(Stage::Drain)
             }
             NodeLookup::Present(_) => Ok(match self.held(departure, ask.occupancy()?) {

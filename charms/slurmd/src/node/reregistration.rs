@@ -121,7 +121,8 @@ pub fn comment_of(comment: &str) -> &str {
 
 /// Says whether this charm closed the node: for another description, or because the node was about to leave.
 pub fn is_ours(record: &NodeRecord) -> bool {
-    record.has("DRAIN") && [names::CHANGE_REASON, LEAVING_REASON].contains(&record.reason.as_str())
+    // Of a node that falls silent Slurm says so behind the reason that it has.
+    record.has("DRAIN") && [names::CHANGE_REASON, LEAVING_REASON].iter().any(|own| record.reason.starts_with(own))
 }
 
 /// Says whether Slurm closed the node because its description does not fit the machine. Another description may fit.

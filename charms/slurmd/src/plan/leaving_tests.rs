@@ -87,6 +87,16 @@ fn the_relation_made_again_takes_the_departure_back() {
 }
 
 #[test]
+fn a_drain_of_a_node_that_was_silent_meanwhile_is_taken_back_as_well() {
+    let mut world = World::joined().unrelated().with_jobs(&[7]);
+    world.dispatch();
+    world.record_mut().reason += " : Not responding";
+    world.controller = World::joined().controller;
+    world.dispatch();
+    assert!(!world.record_mut().has("DRAIN"));
+}
+
+#[test]
 fn a_node_that_has_left_joins_again() {
     let mut world = World::joined().unrelated();
     let controller = World::joined().controller;
