@@ -123,7 +123,14 @@ def tell(cluster, when=None):
     for unit in cluster.units():
         cluster.fire(unit)
     push_on(cluster, settled(slurmctld=1, compute=1))
+    # Whether a call of the retry timer is still to come is a matter of seconds, in either story.
+    for unit in cluster.units():
+        eventually(lambda: has_timer(cluster, unit), lambda seen: not seen, f"timers of {unit}", 120)
     return end_state(cluster)
+
+
+def has_timer(cluster, unit):
+    return "-retry" in cluster.on(unit, "systemctl", "list-timers", "--all", "--no-legend")
 
 
 def end_state(cluster):
@@ -146,7 +153,7 @@ def end_state(cluster):
             "service": cluster.root(
                 unit, "systemctl", "show", "--property=ActiveState,UnitFileState,NeedDaemonReload", service
             ),
-            "timers": "-retry" in cluster.on(unit, "systemctl", "list-timers", "--all", "--no-legend"),
+            "timers": has_timer(cluster, unit),
             "status": cluster.message(unit),
             "ports": cluster.unit(unit).open_ports,
         }

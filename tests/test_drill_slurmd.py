@@ -162,7 +162,7 @@ def test_a_full_disk_does_not_leave_the_node_closed(cluster):
     )
     try:
         cluster.refuse("compute/1", "node-config", parameters="RealMemory=2000")
-        assert "No space left" in cluster.await_message("compute/1", "^waiting: for another try")
+        assert "No space left" in cluster.await_message("compute/1", "^waiting: retrying after error")
     finally:
         cluster.shell("compute/1", "umount /etc/default; rm -r /run/kept")
     eventually(

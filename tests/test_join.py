@@ -20,7 +20,7 @@ def state(cluster, node):
 def calls(cluster, unit):
     """How often the charm's own timer has called the charm, by the machine's journal."""
     journal = cluster.root(unit, "journalctl", "--quiet", "--no-pager", "--identifier=systemd", "--output=cat")
-    return len(re.findall(rf"^Started {unit.replace('/', '-')}-\S+\.service", journal, re.MULTILINE))
+    return len(re.findall(rf"^Starting {unit.replace('/', '-')}-retry\.service", journal, re.MULTILINE))
 
 
 @pytest.mark.slow
