@@ -98,7 +98,8 @@ def test_a_slurmd_that_waits_for_a_controller_without_power_is_left_alone(cluste
     cluster.fire("compute/0")
     cluster.root("compute/0", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmd")
     before = calls(cluster, "compute/0")
-    eventually(lambda: calls(cluster, "compute/0"), lambda seen: seen >= before + 2, "calls of the charm's timer", 60)
+    # Each call takes until Slurm has given up to reach a machine that does not even refuse.
+    eventually(lambda: calls(cluster, "compute/0"), lambda seen: seen >= before + 2, "calls of the charm's timer", 180)
     cluster.local("machine", "poweron", machine)
     cluster.await_message("compute/0", "^active: mixed, partition compute$", 120)
     cluster.assert_unharmed(job)
