@@ -196,8 +196,9 @@ class Soak:
         print(f"{len(self.jobs)} jobs, {chosen.__name__.replace('_', ' ')}", flush=True)
         try:
             chosen(self)
-        except (jubilant.CLIError, jubilant.TaskError) as error:
-            # A machine that is just booting takes no orders; what it does not take does not count as an event.
+        except (jubilant.CLIError, jubilant.TaskError, TimeoutError) as error:
+            # A machine that is just booting takes no orders; what it does not take does not count as an event. Nor is
+            # a model quiet in which a unit waits for its jobs.
             print(f"  not possible now: {str(error)[:200]}", flush=True)
 
     def queue(self, states, fields):

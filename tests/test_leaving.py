@@ -227,7 +227,7 @@ def test_a_relation_that_is_removed_lets_jobs_end(stage):
 def test_integrating_again_takes_a_node_back(stage):
     cluster = stage.cluster
     stage.new_application("again")
-    job = stage.start("again-0", 60, partition="again")
+    job = stage.start("again-0", 100, partition="again")
     cluster.juju.remove_relation("slurmctld", "again")
     cluster.await_message("again/0", "^maintenance: draining: 1 job", 30)
     eventually(lambda: integrated(cluster, "again"), bool, "integrated again", 60)

@@ -119,6 +119,7 @@ fn reopen(writer: &HostWriter, node: &NodeName, resume: bool, comment: &str) -> 
     scontrol::set_node_comment(writer, node, comment)?;
     if resume {
         scontrol::resume_nodes(writer, node)?;
+        scontrol::await_contact(writer, node, PATIENCE);
     }
     Ok(())
 }

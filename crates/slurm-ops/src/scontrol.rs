@@ -21,8 +21,9 @@ pub use jobs::{
 };
 pub use judge::{judge_node, judge_partition};
 pub use node::{
-    NodeLookup, NodeNotes, NodeRecord, NodeWord, Nodes, delete_node, drain_nodes, fail_node, node, nodes, resume_nodes,
-    save_node, set_node_comment, set_node_features, set_node_notes, set_node_reason, set_node_weight, set_nodes_state,
+    NodeLookup, NodeNotes, NodeRecord, NodeWord, Nodes, await_contact, delete_node, drain_nodes, fail_node, node,
+    nodes, resume_nodes, save_node, set_node_comment, set_node_features, set_node_notes, set_node_reason,
+    set_node_weight, set_nodes_state,
 };
 pub use partition::{
     PartitionRecord, PartitionState, delete_partition, partitions, save_partitions, set_partition_state,

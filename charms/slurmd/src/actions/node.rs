@@ -2,34 +2,18 @@
 
 use super::{Act, record, settle, this_node};
 use crate::facts::node_name;
-use crate::node::state::is_responding;
 use charm::{ActionFailure, ActionResults};
-use slurm_ops::scontrol::{self, NodeLookup};
+use slurm_ops::scontrol;
 use slurm_unit::actions::{self, Nothing};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(super) fn resume(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let Nothing {} = act.tools.action_get()?;
     record(act)?;
     let results = actions::resume(&act.hands.host, &this_node(act))?;
-    await_contact(act);
+    scontrol::await_contact(&act.hands.host, &node_name(&act.view.ctx.unit), Duration::from_secs(3));
     settle(act)?;
     Ok(results)
-}
-
-/// A node that was down counts as silent until slurmctld has asked it, which takes a moment. That it does not is for
-/// the status to tell.
-fn await_contact(act: &Act<'_>) {
-    const PATIENCE: Duration = Duration::from_secs(3);
-    const PAUSE: Duration = Duration::from_millis(200);
-    let (end, name) = (Instant::now() + PATIENCE, node_name(&act.view.ctx.unit));
-    let silent = || match scontrol::node(&act.view.host, &name) {
-        NodeLookup::Present(record) => !is_responding(&record),
-        NodeLookup::Absent | NodeLookup::Unreachable { .. } => false,
-    };
-    while Instant::now() < end && silent() {
-        std::thread::sleep(PAUSE);
-    }
 }
 
 #[derive(Debug, serde::Deserialize)]

@@ -7,6 +7,7 @@ use crate::machine::{Host, HostWriter};
 use serde::{Deserialize, Serialize};
 use slurm_conf::{HostList, NodeName};
 use std::fmt;
+use std::time::{Duration, Instant};
 
 /// What slurmctld knows about a node.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -168,6 +169,17 @@ pub fn node(host: &Host, name: &NodeName) -> NodeLookup {
         // question.
         Err(ScontrolError::Refused { reason, .. }) if reason.ends_with("not found") => NodeLookup::Absent,
         Err(ScontrolError::Refused { reason, .. }) => NodeLookup::Unreachable { why: reason },
+    }
+}
+
+/// Waits for as long as `patience` until slurmctld hears from a node, and then no longer. One that was put back into
+/// service counts as silent until it has answered once.
+pub fn await_contact(writer: &HostWriter, name: &NodeName, patience: Duration) {
+    const PAUSE: Duration = Duration::from_millis(200);
+    let end = Instant::now() + patience;
+    let silent = |lookup: NodeLookup| matches!(lookup, NodeLookup::Present(record) if record.has("NOT_RESPONDING"));
+    while silent(node(writer.host(), name)) && Instant::now() < end {
+        std::thread::sleep(PAUSE);
     }
 }
 
