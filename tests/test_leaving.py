@@ -83,7 +83,7 @@ class Stage:
         """The job ended by itself where it began, without a break."""
         node, seconds = self.jobs.pop(job)
         read = lambda: self.cluster.job(job)
-        seen = eventually(read, lambda seen: seen["JobState"] not in ("RUNNING", "COMPLETING"), f"end of {job}", 90)
+        seen = eventually(read, lambda seen: seen["JobState"] not in ("RUNNING", "COMPLETING"), f"end of {job}", 90 + seconds)
         assert (seen["JobState"], seen["Restarts"], seen["BatchHost"]) == ("COMPLETED", "0", node), seen
         self.assert_heartbeat(job, seconds)
 
@@ -227,7 +227,7 @@ def test_a_relation_that_is_removed_lets_jobs_end(stage):
 def test_integrating_again_takes_a_node_back(stage):
     cluster = stage.cluster
     stage.new_application("again")
-    job = stage.start("again-0", 100, partition="again")
+    job = stage.start("again-0", 80, partition="again")
     cluster.juju.remove_relation("slurmctld", "again")
     cluster.await_message("again/0", "^maintenance: draining: 1 job", 30)
     eventually(lambda: integrated(cluster, "again"), bool, "integrated again", 60)
