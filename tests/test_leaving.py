@@ -83,7 +83,8 @@ class Stage:
         """The job ended by itself where it began, without a break."""
         node, seconds = self.jobs.pop(job)
         read = lambda: self.cluster.job(job)
-        seen = eventually(read, lambda seen: seen["JobState"] not in ("RUNNING", "COMPLETING"), f"end of {job}", 90 + seconds)
+        ended = lambda seen: seen["JobState"] not in ("RUNNING", "COMPLETING")
+        seen = eventually(read, ended, f"end of {job}", 90 + seconds)
         assert (seen["JobState"], seen["Restarts"], seen["BatchHost"]) == ("COMPLETED", "0", node), seen
         self.assert_heartbeat(job, seconds)
 
