@@ -16,8 +16,9 @@
 
 use super::reregistration::Reregistration;
 use super::state::is_closed;
-use crate::facts::Occupancy;
+use crate::facts::{Facts, Occupancy};
 use crate::names;
+use crate::plan::Planning;
 use serde::{Deserialize, Serialize};
 use slurm_ops::scontrol::NodeLookup;
 use slurm_unit::service::Running;
@@ -71,7 +72,7 @@ pub enum Hold {
     Slurmctld,
     /// slurmctld would not do what it was asked to.
     Refused,
-    /// No controller is left, and these jobs still have processes here. None: the processes cannot be listed.
+    /// Nobody can be asked, and these jobs still run something here. None: the processes cannot be listed.
     LocalJobs(Option<usize>),
 }
 
@@ -107,41 +108,32 @@ pub struct Progress<'a> {
     pub now: u64,
 }
 
-/// What is asked only where something depends on it.
-pub trait Questions<E> {
-    fn occupancy(&self) -> Result<&Occupancy, E>;
-    /// A controller is to stay. None: nobody could be asked.
-    fn controllers_stay(&self) -> Result<Option<bool>, E>;
-    /// The jobs that have a process on this machine. None: it cannot be told.
-    fn local_jobs(&self) -> Result<Option<usize>, E>;
-}
-
 impl Progress<'_> {
-    /// Finds out what is next.
-    pub fn stage<E>(&self, ask: &impl Questions<E>) -> Result<Stage, E> {
+    /// Finds out what is next. What costs something is asked only where something depends on it.
+    pub fn stage(&self, facts: &Facts) -> Planning<Stage> {
         if self.gone {
             return Ok(Stage::Gone);
         }
         let Some(departure) = self.departure else { return Ok(Stage::Begin) };
         let ended = if departure.deleted { Stage::End } else { Stage::NoteDeleted };
         match self.lookup {
-            // slurmd was started again meanwhile, by a boot, and has registered anew.
+            // The record is for the charm of the controllers to delete.
             NodeLookup::Present(_) if departure.deleted && departure.controller_deletes => Ok(Stage::End),
             // Our own drain for another description would be taken back by whoever finds its note gone.
             NodeLookup::Present(record) if !is_closed(record) || record.reason.starts_with(names::CHANGE_REASON) => {
                 Ok(Stage::Drain)
             }
-            NodeLookup::Present(_) => Ok(match self.held(departure, ask.occupancy()?) {
+            NodeLookup::Present(_) => Ok(match self.held(departure, facts.occupancy()?) {
                 Some(stage) => stage,
                 None if departure.controller_deletes => ended,
                 None => Stage::Delete,
             }),
-            NodeLookup::Absent => Ok(match ask.local_jobs()? {
+            NodeLookup::Absent => Ok(match *facts.local_jobs()? {
                 Some(0) => ended,
                 jobs => Stage::Hold(Hold::LocalJobs(jobs)),
             }),
             NodeLookup::Unreachable { .. } if departure.deleted => Ok(Stage::End),
-            NodeLookup::Unreachable { .. } => self.unanswered(departure, ask),
+            NodeLookup::Unreachable { .. } => self.unanswered(departure, facts),
         }
     }
 
@@ -170,8 +162,8 @@ impl Progress<'_> {
     }
 
     /// Nobody answers. A controller that is to stay will; without one only the processes on this machine count.
-    fn unanswered<E>(&self, departure: &Departure, ask: &impl Questions<E>) -> Result<Stage, E> {
-        let stays = ask.controllers_stay()?;
+    fn unanswered(&self, departure: &Departure, facts: &Facts) -> Planning<Stage> {
+        let stays = *facts.controllers_stay()?;
         let down = matches!(self.running, Running::Stopped | Running::Failing);
         if stays != Some(false) && down && self.can_start {
             return Ok(Stage::StartDaemon);
@@ -181,7 +173,7 @@ impl Progress<'_> {
             return Ok(Stage::Hold(Hold::Slurmctld));
         }
         let silent = self.now.saturating_sub(departure.since) >= SILENCE;
-        Ok(match ask.local_jobs()? {
+        Ok(match *facts.local_jobs()? {
             Some(0) if silent || self.running != Running::Up => Stage::NoteDeleted,
             jobs => Stage::Hold(Hold::LocalJobs(jobs)),
         })

@@ -3,15 +3,15 @@
 //! A unit that is removed waits inside the hook. A unit whose relation has ended does not: it may be integrated again
 //! at any moment, and the retry timer calls.
 
+use super::situation::NOT_RUNNING;
 use super::{Decision, Planning, Tried, made};
 use crate::condition::Condition;
-use crate::facts::{Facts, Occupancy, Question};
-use crate::node::departure::{Departure, Hold, Progress, Questions, Stage};
+use crate::facts::{Facts, Question};
+use crate::node::departure::{Departure, Hold, Progress, Stage};
 use crate::node::lifecycle::{Lifecycle, NodeNote};
 use crate::step::{NoteReason, Step};
-use charm::runtime::{Ask, Plan};
+use charm::runtime::Plan;
 use slurm_interface::ControllerData;
-use slurm_ops::scontrol::NodeLookup;
 use slurm_unit::Trigger;
 use slurm_unit::service::Running;
 use std::time::Duration;
@@ -29,23 +29,6 @@ pub(super) enum Why {
 const FIRST_MINUTE: u64 = 60;
 const SHORT_PAUSE: Duration = Duration::from_secs(1);
 const LONG_PAUSE: Duration = Duration::from_secs(5);
-
-/// Without a running slurmd no command of Slurm works on this machine.
-static NOT_RUNNING: NodeLookup = NodeLookup::Unreachable { why: String::new() };
-
-impl Questions<Ask<Question>> for Facts {
-    fn occupancy(&self) -> Planning<&Occupancy> {
-        Facts::occupancy(self)
-    }
-
-    fn controllers_stay(&self) -> Planning<Option<bool>> {
-        Facts::controllers_stay(self).copied()
-    }
-
-    fn local_jobs(&self) -> Planning<Option<usize>> {
-        Facts::local_jobs(self).copied()
-    }
-}
 
 /// Says whether there is anything to leave: this machine is a node of the cluster, or was about to be.
 pub(super) fn is_part(facts: &Facts) -> Planning<bool> {

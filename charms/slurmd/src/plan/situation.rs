@@ -32,7 +32,7 @@ pub struct Situation<'a> {
 }
 
 /// Without a running slurmd no command of Slurm works on this machine.
-static NOT_RUNNING: NodeLookup = NodeLookup::Unreachable { why: String::new() };
+pub(super) static NOT_RUNNING: NodeLookup = NodeLookup::Unreachable { why: String::new() };
 
 impl<'a> Situation<'a> {
     /// Puts the facts together.
