@@ -215,8 +215,9 @@ impl charm::runtime::Condition for Condition {
         }
     }
 
-    /// What an operator or another application has to change comes with an event of Juju, and so does a leader. All else
-    /// comes and goes without: the state on a file system, slurmctld itself, a refused host that is refused no more.
+    /// What an operator or another application has to change comes with an event of Juju, and so does a leader. All
+    /// else comes and goes without: the state on a file system, slurmctld itself, a refused host that is refused no
+    /// more.
     fn needs_retry(&self) -> bool {
         match self {
             Self::Install(condition) => condition.needs_retry(),

@@ -1,5 +1,5 @@
-//! The reboots that an operator has asked for: a note, so that a kill, a restart of slurmctld and a refresh of the charm
-//! leave no node rebooted twice, and none in another state than it had.
+//! The reboots that an operator has asked for: a note, so that a kill, a restart of slurmctld and a refresh of the
+//! charm leave no node rebooted twice, and none in another state than it had.
 
 use crate::names;
 use serde::{Deserialize, Serialize};

@@ -62,7 +62,8 @@ pub enum Step {
     StopDaemon,
     /// Removes what slurmd reads: options, fetched configuration, and the key unless a controller needs it here.
     RemoveTraces { key: bool },
-    /// Lets time pass in the hook that holds the machine. `leader`: nobody else can write for the application meanwhile.
+    /// Lets time pass in the hook that holds the machine. `leader`: nobody else can write for the application
+    /// meanwhile.
     Wait { hold: Hold, leader: bool, pause: Duration },
 }
 

@@ -55,8 +55,8 @@ impl FakeSlurm {
     }
 
     /// Returns what became of jobs that did not end by themselves, and of reservations, one line each. Most stories
-    /// should end with an empty list. `job N: machine of NODE was given back`, or `is silent`: that was the machine's end,
-    /// not Slurm's doing.
+    /// should end with an empty list. `job N: machine of NODE was given back`, or `is silent`: that was the machine's
+    /// end, not Slurm's doing.
     pub fn losses(&self) -> Vec<String> {
         self.lock().losses.clone()
     }

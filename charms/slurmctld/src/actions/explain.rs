@@ -121,8 +121,8 @@ fn node(record: &NodeRecord, own: &AppName, act: &Act<'_>) -> ActionResults {
     answer(subject, record.state_text(), why, advice)
 }
 
-/// Explains a job that slurmctld takes for running and that no node knows. None: it is not such a one, or nobody could be
-/// asked.
+/// Explains a job that slurmctld takes for running and that no node knows. None: it is not such a one, or nobody could
+/// be asked.
 fn lost(record: &JobRecord, act: &Act<'_>) -> Option<ActionResults> {
     if !lost_jobs::is_lost(&act.view.host, record) {
         return None;
@@ -130,8 +130,8 @@ fn lost(record: &JobRecord, act: &Act<'_>) -> Option<ActionResults> {
     let (job, nodes) = (record.handle(), &record.nodes);
     let subject = format!("job {job} ({} of {} in {})", record.name, record.user, record.partition);
     let why = format!(
-        "slurmctld takes it for running, but it has no process on {nodes}: its launch or its end was lost when slurmctld \
-         crashed or was reconfigured"
+        "slurmctld takes it for running, but it has no process on {nodes}: its launch or its end was lost when \
+         slurmctld crashed or was reconfigured"
     );
     let advice = format!(
         "have Slurm find out with `systemctl reload slurmd` on {nodes}, or run it again with `scontrol requeue {job}`"

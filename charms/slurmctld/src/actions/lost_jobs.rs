@@ -1,5 +1,5 @@
-//! Jobs that slurmctld takes for running although no node has a process of them. Slurm forgets their launch or their end
-//! when it crashes at the wrong moment. Nothing is done about them here: they are named.
+//! Jobs that slurmctld takes for running although no node has a process of them. Slurm forgets their launch or their
+//! end when it crashes at the wrong moment. Nothing is done about them here: they are named.
 
 use slurm_conf::HostList;
 use slurm_ops::Host;

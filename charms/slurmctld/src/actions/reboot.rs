@@ -106,8 +106,8 @@ fn queue(mut reboots: Reboots, wish: &Wish, records: &[NodeRecord]) -> Result<(R
     Ok((reboots, results))
 }
 
-/// Takes nodes out of the queue. A reboot that Slurm waits with is taken back by the plan, which knows the state that the
-/// node had; whoever boots already is not waited for any more.
+/// Takes nodes out of the queue. A reboot that Slurm waits with is taken back by the plan, which knows the state that
+/// the node had; whoever boots already is not waited for any more.
 fn cancel(before: &Reboots, records: &[NodeRecord]) -> (Reboots, ActionResults) {
     let mut reboots = before.clone();
     let (mut cancelled, mut left) = (Vec::new(), Vec::new());

@@ -6,9 +6,9 @@
 //!                 cancelled ◀────────────┘ taken back
 //! ```
 //!
-//! Slurm alone drains a node, waits for its jobs and has it rebooted. Of what it does with the node's state it cannot be
-//! relied on: a reboot that takes longer than `ResumeTimeout` (a minute) leaves the node down, one that is taken back
-//! takes an operator's drain along, and so does one after which the node is to be resumed.
+//! Slurm alone drains a node, waits for its jobs and has it rebooted. Of what it does with the node's state it cannot
+//! be relied on: a reboot that takes longer than `ResumeTimeout` (a minute) leaves the node down, one that is taken
+//! back takes an operator's drain along, and so does one after which the node is to be resumed.
 
 use crate::condition::Condition;
 use crate::facts::{Ask, Attempts, Facts, Question};

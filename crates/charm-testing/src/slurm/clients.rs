@@ -246,7 +246,8 @@ impl Slurm {
                 Some(job) if self.silence(root).is_none() => {
                     if self.whims.broken.iter().any(|node| job.runs_on(node)) {
                         stderr += &format!(
-                            "sstat: error: problem getting step_layout for StepId={id}.batch: Communication connection failure\n"
+                            "sstat: error: problem getting step_layout for StepId={id}.batch: \
+                             Communication connection failure\n"
                         );
                     } else if !self.whims.without_processes.contains(&id) {
                         stdout += &format!("{id}.batch|205,204\n");

@@ -189,7 +189,8 @@ impl Slurm {
     pub(super) fn shown_node(&self, name: &str, node: &Node) -> Value {
         let time = |number: u64| json!({"set": true, "infinite": false, "number": number});
         json!({
-            "name": name, "boot_time": time(node.booted), "slurmd_start_time": time(node.started), "state": self.state_of(name, node), "reason": node.reason, "hostname": "host",
+            "name": name, "state": self.state_of(name, node), "reason": node.reason, "hostname": "host",
+            "boot_time": time(node.booted), "slurmd_start_time": time(node.started),
             "features": node.features, "partitions": self.partitions_of(node), "real_memory": node.real_memory,
             "cpus": node.cpus, "comment": node.comment, "version": "24.11.5", "weight": node.weight, "gres": node.gres,
             "reason_set_by_user": if node.reason.is_empty() { "" } else { "root" },

@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_dying_unit_is_still_there_and_so_is_its_application() {
-        let goal = r#"{"units": {}, "relations": {"slurmd": {"compute/0": {"status": "dying"}, "gpu": {"status": "joined"}}}}"#;
+        let goal = r#"{"relations": {"slurmd": {"compute/0": {"status": "dying"}, "gpu": {"status": "joined"}}}}"#;
         let goal: GoalState = serde_json::from_str(goal).unwrap();
         let app = |name: &str| goal.has_remote_app("slurmd", &name.parse().unwrap());
         assert_eq!(["compute", "gpu", "comp", "gpu2"].map(app), [true, true, false, false]);

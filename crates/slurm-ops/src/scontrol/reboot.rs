@@ -16,8 +16,8 @@ pub enum AfterReboot {
     Nothing,
 }
 
-/// Has Slurm reboot a node once no job is on it. With `asap` it takes no new ones until then. Without a reason that of a
-/// node that is set aside stays, and Slurm adds to it how far it has come.
+/// Has Slurm reboot a node once no job is on it. With `asap` it takes no new ones until then. Without a reason that of
+/// a node that is set aside stays, and Slurm adds to it how far it has come.
 pub fn reboot_node(
     writer: &HostWriter,
     node: &NodeName,
