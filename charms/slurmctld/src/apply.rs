@@ -34,6 +34,10 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             files::ensure_directory(host, names::STATE_DIRECTORY, &Access::slurm(0o700))?;
             sentinel::write_once(host, names::STATE_DIRECTORY, note)?;
         }
+        Step::LinkConfiguration => {
+            files::ensure_directory(host, names::SHARED_CONFIGURATION, &Access::slurm(0o755))?;
+            files::ensure_link(host, names::CONFIGURATION_DIRECTORY, names::SHARED_CONFIGURATION)?;
+        }
         Step::SecureKeys => keys::ensure_private(host, names::SLURM_USER)?,
         Step::MakeWorldReadable => {
             for path in [names::CONFIGURATION_DIRECTORY].into_iter().chain(Files::PATHS) {
@@ -71,6 +75,13 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             tracing::warn!("slurmctld serves no client since it refused files");
             systemd::reset_failed(host, names::SERVICE)?;
             systemd::restart(host, names::SERVICE)?;
+        }
+        Step::RestartStandby => systemd::restart(host, names::SERVICE)?,
+        Step::NoteStarted(started) => note::write(host, started)?,
+        Step::HandOver { rank, .. } => return Ok(changed(scontrol::take_over(host, *rank))),
+        Step::StopDaemon => {
+            systemd::disable(host, names::SERVICE)?;
+            systemd::stop(host, names::SERVICE)?;
         }
         Step::SavePartitions { partition, settings } => {
             let saved = scontrol::save_partitions(host, partition, settings, names::PARTITION_STATE);
@@ -169,14 +180,17 @@ fn without_place(verdict: Candidate) -> Candidate {
 pub fn announce(step: &Step) -> Option<Status> {
     match step {
         Step::StartDaemon => Some(Status::maintenance("starting slurmctld")),
-        Step::RestartDaemon => Some(Status::maintenance("restarting slurmctld")),
+        Step::RestartDaemon | Step::RestartStandby => Some(Status::maintenance("restarting slurmctld")),
+        Step::HandOver { host, .. } => Some(Status::maintenance(format!("leaving: {host} takes over"))),
         _ => None,
     }
 }
 
 /// What is known about slurmctld only until something happens to it.
-const VOLATILE: [Question; 9] = [
+const VOLATILE: [Question; 11] = [
     Question::Unit,
+    Question::Heartbeat,
+    Question::Answers,
     Question::Complaint,
     Question::ShutOut,
     Question::PartitionSettings,
@@ -185,6 +199,17 @@ const VOLATILE: [Question; 9] = [
     Question::JobRecords,
     Question::Nodes,
     Question::Reservations,
+];
+
+/// What is read below the configuration directory.
+const ON_STORE: [Question; 7] = [
+    Question::ConfigurationLink,
+    Question::Configuration,
+    Question::Keys,
+    Question::Rejections,
+    Question::Overrides,
+    Question::Applications,
+    Question::Reboots,
 ];
 
 /// Takes over what a step has changed.
@@ -205,6 +230,13 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
             }
         }
         Step::PrepareState(_) => facts.forget(&[Question::Store]),
+        // All that was read in the directory of before.
+        Step::LinkConfiguration => {
+            facts.forget(&ON_STORE);
+            facts.forget(&VOLATILE);
+        }
+        Step::NoteStarted(started) => facts.learn(Fact::Started(Noted::Known(started.clone()))),
+        Step::RestartStandby | Step::StopDaemon | Step::HandOver { .. } => facts.forget(&VOLATILE),
         Step::SecureKeys | Step::MakeKey(_) | Step::RestoreKey(..) => facts.forget(&[Question::Keys]),
         Step::MakeWorldReadable => {
             facts.forget(&[Question::Configuration]);

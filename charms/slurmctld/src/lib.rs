@@ -5,6 +5,7 @@ mod applications;
 mod apply;
 mod condition;
 mod config;
+mod controllers;
 mod daemon;
 #[cfg(test)]
 mod dispatch_tests;

@@ -64,8 +64,12 @@ pub const OVERRIDES: &str = "/etc/slurm/by-hand.json";
 pub const APPLICATIONS: &str = "/etc/slurm/applications.json";
 /// A note: the nodes that are to be rebooted, and those that are away for it.
 pub const REBOOTS: &str = "/etc/slurm/reboots.json";
+/// A note of this machine: the list of controllers that its slurmctld was started with.
+pub const STARTED: &str = "/var/lib/slurmctld-charm/started.json";
 /// What a shared file system is mounted on in a cluster that keeps its state on the network.
 pub const CHECKPOINT_DIRECTORY: &str = "/var/lib/slurm/checkpoint";
+/// What `/etc/slurm` of every controller is a link to in such a cluster.
+pub const SHARED_CONFIGURATION: &str = "/var/lib/slurm/checkpoint/etc-slurm";
 pub const STATE_DIRECTORY: &str = "/var/lib/slurm/checkpoint/state";
 /// Where slurmctld keeps partitions between its lives.
 pub const PARTITION_STATE: &str = "/var/lib/slurm/checkpoint/state/part_state";

@@ -2,7 +2,7 @@
 
 use super::install_problem;
 use crate::facts::{Ask, Attempts, Facts, StateDirectory};
-use crate::identity::Identity;
+use crate::identity::{self, Identity};
 use crate::keys::Key;
 use crate::names;
 use crate::step::Step;
@@ -28,12 +28,13 @@ pub(super) fn prepare(facts: &Facts, identity: &Identity) -> Result<Vec<Step>, A
     let (leader, store, keys) = (*facts.leader()?, facts.store()?, facts.keys()?);
     let mut steps = Vec::new();
     // A cluster that was born keeps its state or none: an empty directory would kill every running job.
-    let state_problem = identity.state_problem(store, facts.options()?.network_state);
+    let on_store = identity::is_on_store(facts)?;
+    let state_problem = identity.state_problem(store, on_store);
     let vacant = matches!(store.state, StateDirectory::Absent | StateDirectory::Empty);
     if leader && state_problem.is_none() && vacant {
         steps.push(Step::PrepareState(identity.note.clone()));
     }
-    if !keys.private {
+    if !keys.private && (leader || !on_store) {
         steps.push(Step::SecureKeys);
     }
     if leader && !facts.configuration()?.world_readable {
@@ -47,7 +48,7 @@ pub(super) fn prepare(facts: &Facts, identity: &Identity) -> Result<Vec<Step>, A
     let call = facts.call()?;
     let wanted = ServiceFiles {
         old_timer: false,
-        drop_in: Some(drop_in(facts, identity)?),
+        drop_in: Some(drop_in(identity, on_store)),
         failure_service: Some(service::failure_service(&call.unit, &names::PROFILE)),
     };
     steps.extend(facts.service_files()?.steps(&wanted).into_iter().map(Step::Service));
@@ -70,10 +71,9 @@ fn missing_key(facts: &Facts, key: Key) -> Result<Option<Step>, Ask> {
 /// a directory that is missing and start without any job. A start that fails again and again ends within seconds, and
 /// the charm is told; of a single death, after which systemd restarts it by itself, it is not (`RestartMode=direct`,
 /// where systemd knows it).
-fn drop_in(facts: &Facts, identity: &Identity) -> Result<String, Ask> {
-    let on_the_network = facts.options()?.network_state && !identity.is_local(facts.store()?);
+fn drop_in(identity: &Identity, on_store: bool) -> String {
     let guard = format!("ExecStartPre=/usr/bin/mountpoint -q {}\n", names::CHECKPOINT_DIRECTORY);
-    Ok(format!(
+    format!(
         "# Written by the slurmctld charm.\n\
          [Unit]\n\
          StartLimitIntervalSec=30\n\
@@ -87,8 +87,8 @@ fn drop_in(facts: &Facts, identity: &Identity) -> Result<String, Ask> {
          RestartMode=direct\n\
          RestartSec=2\n",
         failure = names::PROFILE.failure_service(),
-        mount = if on_the_network { guard.as_str() } else { "" },
+        mount = if on_store { guard.as_str() } else { "" },
         note = identity.note,
         directory = names::STATE_DIRECTORY,
-    ))
+    )
 }
