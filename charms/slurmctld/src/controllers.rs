@@ -111,7 +111,7 @@ impl Controllers {
 }
 
 /// Returns the host that serves: whose sign of life is not older than a standby would wait for.
-fn serving(listed: &[HostName], beat: Option<&Beat>, now: u64, timeout: Duration) -> Serving {
+pub fn serving(listed: &[HostName], beat: Option<&Beat>, now: u64, timeout: Duration) -> Serving {
     let fresh = |beat: &&Beat| now.saturating_sub(beat.heartbeat.at) <= timeout.as_secs();
     let Some(Beat { heartbeat, counts_as_accepted }) = beat.filter(fresh) else { return Serving::Nobody };
     let host = usize::try_from(heartbeat.controller).ok().and_then(|rank| listed.get(rank));

@@ -68,7 +68,7 @@ pub(super) fn peer(view: &View) -> Result<Option<Peer>, Error> {
 
 /// Who exists is taken from the goal state, and what each unit has published from its bag: an agent may not have heard
 /// of a unit that joined, and never hears of one that is gone.
-pub(super) fn members(view: &View) -> Result<Option<Vec<Member>>, Error> {
+pub fn members(view: &View) -> Result<Option<Vec<Member>>, Error> {
     let Some(relation) = view.juju.relations(&view.ctx, names::ENDPOINT_PEER)?.into_iter().next() else {
         return Ok(None);
     };

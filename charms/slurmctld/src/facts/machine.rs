@@ -54,7 +54,7 @@ pub(super) fn partitions_saved(view: &View, known: &Facts) -> Result<bool, Error
 }
 
 /// Compares with when the accepted configuration was written: the sign of life counts hosts by a list.
-pub(super) fn heartbeat(view: &View) -> Result<Option<Beat>, Error> {
+pub fn heartbeat(view: &View) -> Result<Option<Beat>, Error> {
     let Some(heartbeat) = heartbeat::heartbeat(&view.host, names::STATE_DIRECTORY)? else { return Ok(None) };
     let accepted = files::modified(&view.host, format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?;
     let counts_as_accepted = accepted.is_some_and(|accepted| heartbeat.at > accepted.as_secs());

@@ -5,6 +5,12 @@
 mod juju;
 pub mod machine;
 
+/// Looks that actions take as well.
+pub mod look {
+    pub use super::juju::members;
+    pub use super::machine::heartbeat;
+}
+
 use crate::Slurmctld;
 use crate::applications::Applications;
 use crate::config::files::Configuration;
