@@ -34,9 +34,9 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             files::ensure_directory(host, names::STATE_DIRECTORY, &Access::slurm(0o700))?;
             sentinel::write_once(host, names::STATE_DIRECTORY, note)?;
         }
-        Step::LinkConfiguration => {
+        Step::LinkConfiguration { stamp } => {
             files::ensure_directory(host, names::SHARED_CONFIGURATION, &Access::slurm(0o755))?;
-            files::ensure_link(host, names::CONFIGURATION_DIRECTORY, names::SHARED_CONFIGURATION)?;
+            files::ensure_link(host, names::CONFIGURATION_DIRECTORY, names::SHARED_CONFIGURATION, stamp)?;
         }
         Step::SecureKeys => keys::ensure_private(host, names::SLURM_USER)?,
         Step::MakeWorldReadable => {
@@ -231,7 +231,7 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         }
         Step::PrepareState(_) => facts.forget(&[Question::Store]),
         // All that was read in the directory of before.
-        Step::LinkConfiguration => {
+        Step::LinkConfiguration { .. } => {
             facts.forget(&ON_STORE);
             facts.forget(&VOLATILE);
         }

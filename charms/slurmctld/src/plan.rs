@@ -217,7 +217,11 @@ impl Controller<'_> {
             self.conditions.push(Condition::AwaitsCluster);
             return Ok(Some(conditions(self)));
         }
-        Ok((!identity::is_linked(facts)?).then(|| Plan::steps(vec![Step::LinkConfiguration])))
+        if identity::is_linked(facts)? {
+            return Ok(None);
+        }
+        let stamp = slurm_ops::clock::stamp(*facts.now()?);
+        Ok(Some(Plan::steps(vec![Step::LinkConfiguration { stamp }])))
     }
 
     /// Where the files are as they should be, all that is left are looks: they are asked for together.

@@ -28,8 +28,9 @@ pub enum Step {
     Service(ServiceStep),
     /// Makes the state directory and marks it with this note.
     PrepareState(String),
-    /// Makes the configuration directory of this machine a link to the one on the store.
-    LinkConfiguration,
+    /// Makes the configuration directory of this machine a link to the one on the store. What was there is kept, with
+    /// this time in its name.
+    LinkConfiguration { stamp: String },
     /// Makes the key files such that only slurmctld can read them.
     SecureKeys,
     /// Lets everybody read the configuration.
@@ -162,7 +163,7 @@ impl fmt::Display for Step {
             Self::Install(step) => write!(formatter, "{}", step.name(&names::PROFILE)),
             Self::Service(step) => write!(formatter, "{}", step.name(&names::PROFILE)),
             Self::PrepareState(_) => write!(formatter, "prepare {}", names::STATE_DIRECTORY),
-            Self::LinkConfiguration => write!(formatter, "link {} to the store", names::CONFIGURATION_DIRECTORY),
+            Self::LinkConfiguration { .. } => write!(formatter, "link {} to the store", names::CONFIGURATION_DIRECTORY),
             Self::SecureKeys => write!(formatter, "keep the keys from others"),
             Self::MakeWorldReadable => write!(formatter, "let everybody read {}", names::SLURM_CONF),
             Self::MakeKey(key) => write!(formatter, "make the {}", key.name()),

@@ -157,17 +157,6 @@ pub fn entries(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<Entry>>
     host.locate(path).perform(|| Work::Entries, direct::entries)
 }
 
-/// TEMPORARY
-pub fn link_target(host: &Host, path: impl AsRef<Path>) -> Result<Option<String>, FileError> {
-    Ok(fs::read_link(host.path(path)).ok().map(|target| target.to_string_lossy().into_owned()))
-}
-
-/// TEMPORARY
-pub fn ensure_link(writer: &HostWriter, path: impl AsRef<Path>, target: &str) -> Result<bool, FileError> {
-    let _ = (writer, path, target);
-    Ok(true)
-}
-
 /// Tells when a file was last written, counted from 1970. `None`: there is none.
 pub fn modified(host: &Host, path: impl AsRef<Path>) -> Result<Option<Duration>, FileError> {
     host.locate(path).perform(|| Work::Modified, direct::modified)

@@ -78,7 +78,8 @@ charm::facts! {
     keys: Keys(Keys) = Keys::look(&view.host)?,
     store: Store(Store) = machine::store(view)?,
     /// What `/etc/slurm` is a link to. None: it is a directory, or not there.
-    configuration_link: ConfigurationLink(Option<String>) = files::link_target(&view.host, names::CONFIGURATION_DIRECTORY)?,
+    configuration_link: ConfigurationLink(Option<String>) =
+        files::link_target(&view.host, names::CONFIGURATION_DIRECTORY),
     /// The last sign of life of the controller that serves.
     heartbeat: Heartbeat(Option<Beat>) = machine::heartbeat(view)?,
     /// The list of controllers that slurmctld of this machine was started with.

@@ -33,7 +33,7 @@ impl World {
             }
             Step::Service(ServiceStep::ReloadUnits) => self.needs_daemon_reload = false,
             Step::PrepareState(note) => self.store.state = StateDirectory::Of(note.clone()),
-            Step::LinkConfiguration => self.link = Some(names::SHARED_CONFIGURATION.to_owned()),
+            Step::LinkConfiguration { .. } => self.link = Some(names::SHARED_CONFIGURATION.to_owned()),
             Step::RestartStandby => {}
             Step::NoteStarted(started) => self.started = Noted::Known(started.clone()),
             Step::HandOver { .. } => return Outcome::Changed(Ok(())),
