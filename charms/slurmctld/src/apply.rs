@@ -13,7 +13,7 @@ use charm::tools::{Port, SecretAnswer};
 use slurm_conf::{HostList, NodeName};
 use slurm_ops::files::{self, Access};
 use slurm_ops::scontrol::{self, AfterReboot, Candidate, PartitionState, ScontrolError};
-use slurm_ops::{HostWriter, keys, sentinel, systemd};
+use slurm_ops::{HostWriter, fence, keys, sentinel, systemd};
 use slurm_unit::install::InstallStep;
 use slurm_unit::note::{self, Noted};
 use slurm_unit::service::ServiceStep;
@@ -37,6 +37,10 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         Step::LinkConfiguration { stamp } => {
             files::ensure_directory(host, names::SHARED_CONFIGURATION, &Access::slurm(0o755))?;
             files::ensure_link(host, names::CONFIGURATION_DIRECTORY, names::SHARED_CONFIGURATION, stamp)?;
+        }
+        Step::EnsureFence(settings) => {
+            fence::ensure_settings(host, settings)?;
+            fence::ensure_running(host)?;
         }
         Step::SecureKeys => keys::ensure_private(host, names::SLURM_USER)?,
         Step::MakeWorldReadable => {
@@ -82,6 +86,7 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         Step::StopDaemon => {
             systemd::disable(host, names::SERVICE)?;
             systemd::stop(host, names::SERVICE)?;
+            fence::disable(host)?;
         }
         Step::SavePartitions { partition, settings } => {
             let saved = scontrol::save_partitions(host, partition, settings, names::PARTITION_STATE);
@@ -235,6 +240,7 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
             facts.forget(&ON_STORE);
             facts.forget(&VOLATILE);
         }
+        Step::EnsureFence(_) => facts.forget(&[Question::Fence]),
         Step::NoteStarted(started) => facts.learn(Fact::Started(Noted::Known(started.clone()))),
         Step::RestartStandby | Step::StopDaemon | Step::HandOver { .. } => facts.forget(&VOLATILE),
         Step::SecureKeys | Step::MakeKey(_) | Step::RestoreKey(..) => facts.forget(&[Question::Keys]),

@@ -3,6 +3,7 @@
 use crate::config::sources::ConfigSource;
 use crate::daemon::Daemon;
 use crate::facts::{Facts, RejectedHost};
+use crate::fence::Warning;
 use crate::identity::StateProblem;
 use crate::names;
 use charm::{AppName, Status, UnitName};
@@ -55,6 +56,12 @@ pub enum Condition {
     SeveralDefaults(Vec<String>),
     /// slurmctld is kept from its state.
     State { problem: StateProblem, mount_related: bool },
+    /// The fence does not run, so that slurmctld must not.
+    FenceDown,
+    /// The fence keeps slurmctld from serving.
+    FenceClosed(String),
+    /// What an operator should know about the store.
+    Store(Warning),
     /// slurmctld cannot write its state.
     CannotSave(String),
     /// A key is neither on the disk nor to be had.
@@ -193,6 +200,15 @@ impl charm::runtime::Condition for Condition {
                 Status::blocked(format!("{} all say Default=YES: choose with option {option}", names.join(", ")))
             }
             Self::State { problem, mount_related } => Status::blocked(state(problem, *mount_related)),
+            Self::FenceDown => Status::waiting("for the fence of slurmctld to start"),
+            Self::FenceClosed(why) => Status::waiting(format!("for the store: {why}")),
+            Self::Store(Warning::Slow { median, worst }) => {
+                Status::active(format!("store is slow: a write takes {median} ms, at worst {worst} ms"))
+            }
+            Self::Store(Warning::NearlyFull { free, total }) => {
+                let mib = |bytes: &u64| bytes / (1024 * 1024);
+                Status::active(format!("store is nearly full: {} of {} MiB left", mib(free), mib(total)))
+            }
             Self::CannotSave(why) => {
                 Status::blocked(format!("{why}: slurmctld cannot save jobs, config changes on hold"))
             }

@@ -50,6 +50,9 @@ fn samples() -> Vec<Condition> {
         Condition::AwaitsPartition { chosen: "gpu".to_owned(), there: vec!["compute".to_owned()] },
         Condition::SeveralDefaults(vec!["a".to_owned(), "b".to_owned()]),
         Condition::State { problem, mount_related: false },
+        Condition::FenceDown,
+        Condition::FenceClosed("no write for 12 s".to_owned()),
+        Condition::Store(Warning::Slow { median: 120, worst: 900 }),
         Condition::CannotSave("/var/lib/slurm/checkpoint/state is full".to_owned()),
         Condition::AwaitsKey("authentication key"),
         Condition::NotLeader,
@@ -91,6 +94,9 @@ fn samples() -> Vec<Condition> {
             | Condition::AwaitsPartition { .. }
             | Condition::SeveralDefaults(_)
             | Condition::State { .. }
+            | Condition::FenceDown
+            | Condition::FenceClosed(_)
+            | Condition::Store(_)
             | Condition::CannotSave(_)
             | Condition::AwaitsKey(_)
             | Condition::NotLeader
@@ -122,6 +128,7 @@ fn statuses() -> Vec<Status> {
     let mut conditions = samples();
     let option = |value| OptionProblem::new(names::OPTION_PARAMETERS, value, "no");
     conditions.extend([Condition::Option(option("x")), Condition::Option(option(""))]);
+    conditions.push(Condition::Store(Warning::NearlyFull { free: 40 << 20, total: 1 << 30 }));
     conditions.push(Condition::BackupServes(Some("juju-c9fc6f-1".parse().unwrap())));
     conditions.push(Condition::AwaitsKey(crate::keys::Key::Jwt.name()));
     conditions.push(Condition::Unproven(Some(text("no"))));

@@ -10,6 +10,7 @@ mod daemon;
 #[cfg(test)]
 mod dispatch_tests;
 mod facts;
+mod fence;
 mod identity;
 mod keys;
 mod names;

@@ -159,7 +159,7 @@ impl Controller<'_> {
             controllers: &controllers.wanted,
         };
         if !held_back {
-            let steps = foundation::prepare(facts, &identity)?;
+            let steps = foundation::prepare(facts, self.attempts, &identity)?;
             if !steps.is_empty() {
                 return Ok(Plan::steps(steps));
             }
@@ -181,6 +181,9 @@ impl Controller<'_> {
         if !leader && !on_store {
             self.conditions.push(Condition::NotLeader);
         }
+        if on_store && !self.is_fence_open()? {
+            return Ok(Plan::rest(self.conditions));
+        }
         if ready && !held_back {
             self.look_ahead(&situation, leader)?;
             let steps = self.serve(&situation, &controllers, leader)?;
@@ -200,6 +203,18 @@ impl Controller<'_> {
         let mount_related = self.facts.mount()?.is_some();
         self.conditions.push(Condition::State { problem, mount_related });
         Ok(Plan::rest(self.conditions))
+    }
+
+    /// Says whether slurmctld may serve, as far as the fence lets it, and what the fence says about the store.
+    fn is_fence_open(&mut self) -> Result<bool, Ask> {
+        let fence = self.facts.fence()?;
+        if !fence.is_running() {
+            self.conditions.push(Condition::FenceDown);
+        }
+        let closed = fence.closed();
+        self.conditions.extend(closed.iter().cloned().map(Condition::FenceClosed));
+        self.conditions.extend(fence.warnings().into_iter().map(Condition::Store));
+        Ok(fence.is_running() && closed.is_none())
     }
 
     /// Makes the place of the cluster on the store, which the leader does, and has this machine use it. None: it does.

@@ -13,6 +13,7 @@ use charm::tools::SecretContent;
 use charm::{Databag, RelationId, SecretId};
 use slurm_conf::overrides::{NodeSettings, PartitionSettings, Update};
 use slurm_conf::{NodeName, PartitionName};
+use slurm_ops::fence::Settings;
 use slurm_ops::packages::Obstacle as InstallProblem;
 use slurm_ops::scontrol::{Candidate, PartitionState, Reconfigure};
 use slurm_unit::install::InstallStep;
@@ -31,6 +32,8 @@ pub enum Step {
     /// Makes the configuration directory of this machine a link to the one on the store. What was there is kept, with
     /// this time in its name.
     LinkConfiguration { stamp: String },
+    /// Has the fence of this machine run with these settings.
+    EnsureFence(Settings),
     /// Makes the key files such that only slurmctld can read them.
     SecureKeys,
     /// Lets everybody read the configuration.
@@ -164,6 +167,7 @@ impl fmt::Display for Step {
             Self::Service(step) => write!(formatter, "{}", step.name(&names::PROFILE)),
             Self::PrepareState(_) => write!(formatter, "prepare {}", names::STATE_DIRECTORY),
             Self::LinkConfiguration { .. } => write!(formatter, "link {} to the store", names::CONFIGURATION_DIRECTORY),
+            Self::EnsureFence(_) => write!(formatter, "put the fence in place"),
             Self::SecureKeys => write!(formatter, "keep the keys from others"),
             Self::MakeWorldReadable => write!(formatter, "let everybody read {}", names::SLURM_CONF),
             Self::MakeKey(key) => write!(formatter, "make the {}", key.name()),

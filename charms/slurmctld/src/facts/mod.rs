@@ -17,6 +17,7 @@ use crate::config::files::Configuration;
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Overrides;
 use crate::controllers::{Beat, Member, Started};
+use crate::fence::Fence;
 use crate::keys::{Key, Keys};
 use crate::names;
 use crate::options::Options;
@@ -80,6 +81,8 @@ charm::facts! {
     /// What `/etc/slurm` is a link to. None: it is a directory, or not there.
     configuration_link: ConfigurationLink(Option<String>) =
         files::link_target(&view.host, names::CONFIGURATION_DIRECTORY),
+    /// The fence of this machine.
+    fence: Fence(Fence) = Fence::look(&view.host)?,
     /// The last sign of life of the controller that serves.
     heartbeat: Heartbeat(Option<Beat>) = machine::heartbeat(view)?,
     /// The list of controllers that slurmctld of this machine was started with.

@@ -17,6 +17,7 @@ use crate::facts::{
     Asked, Attempts, Call, Compute, Fact, Facts, Host, Load, MountEndpoint, Peer, Question, RejectedHost, RemoteData,
     StateDirectory, Store, StoreMount,
 };
+use crate::fence::Fence;
 use crate::keys::{Key, Keys};
 use crate::names;
 use crate::options::{Options, Texts};
@@ -28,6 +29,7 @@ use charm::{Databag, RelationId, SecretId, Status};
 use slurm_conf::Partition;
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_interface::{PeerApp, PeerUnit};
+use slurm_ops::fence::FenceState;
 use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::{Candidate, ControllerPing, JobRecord, NodeRecord, PartitionState, Reconfigure, ReservationRecord};
 use slurm_ops::systemd::UnitState;
@@ -72,6 +74,7 @@ pub(crate) struct World {
     pub members: Option<Vec<Member>>,
     pub link: Option<String>,
     pub heartbeat: Option<Beat>,
+    pub fence: Fence,
     pub started: Noted<Started>,
     pub options: Texts,
     pub peer: Option<Peer>,
@@ -145,6 +148,7 @@ impl World {
             members: None,
             link: None,
             heartbeat: None,
+            fence: Fence::default(),
             started: Noted::Absent,
             options: Texts { process_tracking: "auto".to_owned(), ..Texts::default() },
             peer: Some(Peer { relation, cluster_name: None, restart_signal: String::new(), own: None }),
@@ -388,7 +392,7 @@ pub(crate) fn wants(app: &str, partition_config: &str) -> RemoteData {
 }
 
 /// What a step may teach. A secret that was just added, and a grant, show in the next dispatch only.
-const QUESTIONS: [Question; 40] = [
+const QUESTIONS: [Question; 41] = [
     Question::Call,
     Question::Leader,
     Question::Options,
@@ -399,6 +403,7 @@ const QUESTIONS: [Question; 40] = [
     Question::Members,
     Question::ConfigurationLink,
     Question::Heartbeat,
+    Question::Fence,
     Question::Started,
     Question::Answers,
     Question::Computes,

@@ -22,6 +22,7 @@ impl World {
             Question::Peer => Fact::Peer(self.peer.clone()),
             Question::Members => Fact::Members(self.members.clone()),
             Question::ConfigurationLink => Fact::ConfigurationLink(self.link.clone()),
+            Question::Fence => Fact::Fence(self.fence.clone()),
             Question::Heartbeat => Fact::Heartbeat(self.heartbeat),
             Question::Started => Fact::Started(self.started.clone()),
             Question::Answers => Fact::Answers(self.asked(|| self.answers())),

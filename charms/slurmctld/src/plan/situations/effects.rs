@@ -34,6 +34,10 @@ impl World {
             Step::Service(ServiceStep::ReloadUnits) => self.needs_daemon_reload = false,
             Step::PrepareState(note) => self.store.state = StateDirectory::Of(note.clone()),
             Step::LinkConfiguration { .. } => self.link = Some(names::SHARED_CONFIGURATION.to_owned()),
+            Step::EnsureFence(settings) => {
+                let state = self.fence.state.clone().or_else(|| Some(FenceState::opened(self.now)));
+                self.fence = Fence { current: true, settings: Some(settings.clone()), state };
+            }
             Step::RestartStandby => {}
             Step::NoteStarted(started) => self.started = Noted::Known(started.clone()),
             Step::HandOver { .. } => return Outcome::Changed(Ok(())),
