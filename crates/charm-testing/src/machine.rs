@@ -2,12 +2,15 @@
 //!
 //! Which program does what is in the files below; here is only who gets called.
 
+mod fence;
+mod mounts;
 mod packages;
 mod pause;
 mod systemd;
 
 use crate::knife::Knife;
 use crate::slurm::{FakeJob, FakeSlurm};
+use crate::store::{self, Site};
 use charm::UnitName;
 use packages::Archive;
 use pause::Meanwhile;
@@ -30,8 +33,9 @@ pub struct FakeMachine {
 }
 
 #[derive(Debug)]
-struct Programs {
+pub(crate) struct Programs {
     root: TempDir,
+    site: Arc<Site>,
     state: Mutex<State>,
     knife: Mutex<Knife>,
     slurm: Mutex<FakeSlurm>,
@@ -58,14 +62,17 @@ impl FakeMachine {
     /// its controllers gets an answer.
     #[expect(clippy::missing_panics_doc, reason = "a test without its stage has to end")]
     pub fn of(unit: &UnitName) -> Self {
-        // Every file is written out to its disk, which in memory takes no time.
-        let root = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).expect("a test needs a directory");
+        let root = store::directory();
+        let site = Arc::new(Site::new(root.path(), unit.dashed()));
+        let slurm = FakeSlurm::played();
+        slurm.lock().meet(root.path(), &site);
         let fake = Self {
             programs: Arc::new(Programs {
                 root,
+                site,
                 state: Mutex::default(),
                 knife: Mutex::default(),
-                slurm: Mutex::new(FakeSlurm::played()),
+                slurm: Mutex::new(slurm),
                 unit: unit.clone(),
                 meanwhile: Mutex::default(),
             }),
@@ -75,7 +82,7 @@ impl FakeMachine {
         fake.write("/etc/passwd", &format!("root:x:{user}:{group}::/:/bin/sh\nslurm:x:{user}:{group}::/:/bin/false\n"));
         fake.write("/run/systemd/container", "systemd-nspawn\n");
         fake.write("/proc/1/cmdline", "/sbin/init\0");
-        fake.write("/proc/self/mountinfo", "1 0 0:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n");
+        fake.write("/proc/self/mountinfo", store::DISK);
         let charm = format!("/var/lib/juju/agents/unit-{}/charm", unit.dashed());
         for directory in ["/etc/slurm", "/etc/default", "/var/lib/dpkg/updates", &charm] {
             fs::create_dir_all(fake.programs.path(directory)).expect("a test needs its directories");
@@ -94,6 +101,8 @@ impl FakeMachine {
     /// has a Slurm of its own, whose controller the test plays.
     #[must_use]
     pub fn in_cluster(self, slurm: &FakeSlurm) -> Self {
+        slurm.lock().meet(self.programs.root.path(), &self.programs.site);
+        slurm.know(Arc::downgrade(&self.programs));
         *self.programs.slurm.lock().unwrap_or_else(PoisonError::into_inner) = slurm.clone();
         self
     }
@@ -312,7 +321,7 @@ impl Programs {
     }
 
     fn path(&self, path: &str) -> PathBuf {
-        self.root.path().join(path.trim_start_matches('/'))
+        store::within(self.root.path(), path)
     }
 
     fn read(&self, path: &str) -> Option<String> {
@@ -401,6 +410,10 @@ impl CommandRunner for Programs {
     fn before_write(&self, path: &Path) {
         let shown = path.strip_prefix(self.root.path()).unwrap_or(path);
         self.knife().before(format!("write /{}", shown.display()));
+    }
+
+    fn host_name(&self) -> Option<String> {
+        Some(self.site.name())
     }
 
     fn now(&self) -> u64 {

@@ -38,6 +38,11 @@ pub trait CommandRunner: fmt::Debug + Send + Sync {
     /// Is told before a file is read.
     fn before_read(&self, _path: &Path) {}
 
+    /// Returns what the machine is called. `None`: the system is to be asked.
+    fn host_name(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the time in seconds since 1970.
     fn now(&self) -> u64 {
         crate::clock::now()

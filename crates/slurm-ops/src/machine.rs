@@ -198,6 +198,11 @@ impl Host {
         }
     }
 
+    /// Returns what the runner that takes the system's place calls the machine.
+    pub(crate) fn made_up_name(&self) -> Option<String> {
+        self.place.runner.as_ref().and_then(|runner| runner.host_name())
+    }
+
     /// Announces that a file is about to be read, to the runner that takes the system's place.
     pub(crate) fn before_read(&self, path: &Path) {
         if let Some(runner) = &self.place.runner {

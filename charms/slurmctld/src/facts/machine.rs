@@ -11,7 +11,7 @@ use slurm_unit::{Error, View};
 
 pub(super) fn host(view: &View) -> Result<Host, Error> {
     let container = hostname::container(&view.host)?.is_some();
-    Ok(Host { name: hostname::short()?, container, plugins: packages::plugins(&view.host) })
+    Ok(Host { name: hostname::short(&view.host)?, container, plugins: packages::plugins(&view.host) })
 }
 
 /// Looks at the store and into the state directory. A file system of the network may never answer, so there only a
