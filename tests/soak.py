@@ -115,13 +115,15 @@ class Soak:
             cluster.juju.integrate("slurmctld", GUEST)
             self.guest = False
         elif self.guest:
-            cluster.juju.remove_relation("slurmctld", GUEST)
             self.guest = False
+            cluster.juju.remove_relation("slurmctld", GUEST)
         else:
             try:
                 cluster.juju.integrate("slurmctld", GUEST)
             except jubilant.CLIError as error:
+                # The one before has not ended yet.
                 assert "already exists" in error.stderr, error
+                return
             # From now on jobs may wait in it: they hold the partition until it is back.
             self.guest = GUEST in cluster.partitions() and cluster.partition(GUEST)["State"] == "UP"
 
