@@ -139,10 +139,11 @@ impl World {
         assert!(!self.slurm.nodes().contains_key(&node), "{node} is still there");
     }
 
-    /// Nothing of Slurm is left on the machine of a unit.
+    /// Nothing of Slurm is left on the machine of a unit, and no port of it is open.
     #[track_caller]
     pub fn assert_bare(&self, unit: &str) {
         let machine = self.machine(unit);
+        assert_eq!(self.model.ports(&unit.parse().unwrap()), Vec::<String>::new(), "{unit}: ports");
         assert!(!machine.is_running(SLURMD), "{unit}: slurmd runs");
         // The package owns the file of options, which is empty as it was.
         for file in [KEY_FILE, OPTIONS, "/run/slurm/conf/slurm.conf"] {

@@ -13,12 +13,13 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// Hook tools that say nothing unless a test wants them to.
-const SILENT: [&str; 19] = [
+const SILENT: [&str; 20] = [
     "action-fail",
     "action-get",
     "action-log",
     "action-set",
     "application-version-set",
+    "close-port",
     "juju-log",
     "open-port",
     "relation-set",
