@@ -2,17 +2,21 @@
 //!
 //! Which program does what is in the files below; here is only who gets called.
 
+mod fence;
+mod mounts;
 mod packages;
 mod pause;
 mod systemd;
 
 use crate::knife::Knife;
 use crate::slurm::{FakeJob, FakeSlurm};
+use crate::store::{self, Site};
 use charm::UnitName;
 use packages::Archive;
 use pause::Meanwhile;
 use slurm_ops::Machine;
 use slurm_ops::command::{CommandRunner, Ended};
+use slurm_ops::store::StoreFault;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -29,8 +33,9 @@ pub struct FakeMachine {
 }
 
 #[derive(Debug)]
-struct Programs {
+pub(crate) struct Programs {
     root: TempDir,
+    site: Arc<Site>,
     state: Mutex<State>,
     knife: Mutex<Knife>,
     slurm: Mutex<FakeSlurm>,
@@ -49,6 +54,7 @@ struct State {
     lost: Vec<String>,
     /// How many programs start before one fails.
     until_failure: Option<usize>,
+    store: StoreFault,
 }
 
 impl FakeMachine {
@@ -56,14 +62,17 @@ impl FakeMachine {
     /// its controllers gets an answer.
     #[expect(clippy::missing_panics_doc, reason = "a test without its stage has to end")]
     pub fn of(unit: &UnitName) -> Self {
-        // Every file is written out to its disk, which in memory takes no time.
-        let root = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).expect("a test needs a directory");
+        let root = store::directory();
+        let site = Arc::new(Site::new(root.path(), unit.dashed()));
+        let slurm = FakeSlurm::played();
+        slurm.lock().meet(root.path(), &site);
         let fake = Self {
             programs: Arc::new(Programs {
                 root,
+                site,
                 state: Mutex::default(),
                 knife: Mutex::default(),
-                slurm: Mutex::new(FakeSlurm::played()),
+                slurm: Mutex::new(slurm),
                 unit: unit.clone(),
                 meanwhile: Mutex::default(),
             }),
@@ -73,7 +82,7 @@ impl FakeMachine {
         fake.write("/etc/passwd", &format!("root:x:{user}:{group}::/:/bin/sh\nslurm:x:{user}:{group}::/:/bin/false\n"));
         fake.write("/run/systemd/container", "systemd-nspawn\n");
         fake.write("/proc/1/cmdline", "/sbin/init\0");
-        fake.write("/proc/self/mountinfo", "1 0 0:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n");
+        fake.write("/proc/self/mountinfo", store::DISK);
         let charm = format!("/var/lib/juju/agents/unit-{}/charm", unit.dashed());
         for directory in ["/etc/slurm", "/etc/default", "/var/lib/dpkg/updates", &charm] {
             fs::create_dir_all(fake.programs.path(directory)).expect("a test needs its directories");
@@ -92,6 +101,8 @@ impl FakeMachine {
     /// has a Slurm of its own, whose controller the test plays.
     #[must_use]
     pub fn in_cluster(self, slurm: &FakeSlurm) -> Self {
+        slurm.lock().meet(self.programs.root.path(), &self.programs.site);
+        slurm.know(Arc::downgrade(&self.programs));
         *self.programs.slurm.lock().unwrap_or_else(PoisonError::into_inner) = slurm.clone();
         self
     }
@@ -190,6 +201,12 @@ impl FakeMachine {
     /// Takes a program away, as half an upgrade or a bad disk would.
     pub fn lose_program(&self, program: &str) {
         self.programs.state().lost.push(program.to_owned());
+    }
+
+    /// Has every file system of the network that this machine mounts fail, hang, or work again. Which paths are on one
+    /// is in `/proc/self/mountinfo`.
+    pub fn store_is(&self, fault: StoreFault) {
+        self.programs.state().store = fault;
     }
 
     /// Cuts the machine off from every controller, or reconnects it.
@@ -304,7 +321,7 @@ impl Programs {
     }
 
     fn path(&self, path: &str) -> PathBuf {
-        self.root.path().join(path.trim_start_matches('/'))
+        store::within(self.root.path(), path)
     }
 
     fn read(&self, path: &str) -> Option<String> {
@@ -365,14 +382,6 @@ impl CommandRunner for Programs {
                 Some(says(""))
             }
             "journalctl" => Some(says(slurm.lock().read_journal(root, &words))),
-            "cat" => Some(match words.last().map(fs::read) {
-                Some(Ok(content)) => says(content),
-                _ => fails(1, "cat: No such file or directory\n"),
-            }),
-            "test" => Some(match words.get(1).map(fs::metadata) {
-                Some(Ok(found)) if found.is_dir() => says(""),
-                _ => fails(1, ""),
-            }),
             // Nobody has a program before its package.
             "slurmd" if self.read("/usr/lib/systemd/system/slurmd.service").is_some() => Some(says(
                 "NodeName=host CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=24103\n\
@@ -403,12 +412,20 @@ impl CommandRunner for Programs {
         self.knife().before(format!("write /{}", shown.display()));
     }
 
+    fn host_name(&self) -> Option<String> {
+        Some(self.site.name())
+    }
+
     fn now(&self) -> u64 {
         self.slurm().lock().now()
     }
 
     fn pause(&self, length: Duration) {
         self.let_pass(length);
+    }
+
+    fn store(&self, _path: &Path) -> StoreFault {
+        self.state().store
     }
 }
 
@@ -420,7 +437,7 @@ fn only_looks(program: &str, words: &[&str]) -> bool {
             let verb = words.iter().find(|word| !word.starts_with("--"));
             matches!(verb, Some(&("ping" | "show" | "version" | "listjobs")))
         }
-        "apt-cache" | "cat" | "test" | "journalctl" | "squeue" | "sdiag" | "sstat" | "slurmd" => true,
+        "apt-cache" | "journalctl" | "squeue" | "sdiag" | "sstat" | "slurmd" => true,
         _ => false,
     }
 }

@@ -30,13 +30,14 @@
 //! | to do what | where |
 //! | --- | --- |
 //! | run a program with a deadline | [`command`], the only place that starts one |
-//! | replace a file atomically and durably | [`files`] |
+//! | replace a file atomically and durably, wherever it is | [`files`], [`store`] |
 //! | install from where, hold, keep from being restarted by upgrades | [`source`], [`packages`], [`needrestart`] |
 //! | services, drop-ins, timers, what a daemon complained about | [`systemd`], [`timer`], [`journal`] |
 //! | nodes, partitions, jobs, reservations, reconfigure | [`scontrol`] |
 //! | start options and detection of a compute node | [`slurmd`], [`hardware`], [`version`] |
 //! | keys of `auth/slurm` and `auth/jwt` | [`keys`] |
 //! | a shared state directory: is it there, is it ours, who serves | [`mounts`], [`store`], [`sentinel`], [`heartbeat`] |
+//! | no slurmctld where nothing can be saved | [`fence`] |
 //!
 //! # What it refuses to do
 //!
@@ -48,6 +49,7 @@
 pub mod address;
 pub mod clock;
 pub mod command;
+pub mod fence;
 pub mod files;
 pub mod hardware;
 pub mod heartbeat;

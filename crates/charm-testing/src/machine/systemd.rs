@@ -2,6 +2,7 @@
 
 use super::{Programs, State, fails, says};
 use crate::slurm::Phase;
+use crate::store::Fault;
 use slurm_ops::command::Ended;
 use slurm_ops::slurmd::{SlurmdOptions, parse_defaults};
 use std::fs;
@@ -41,7 +42,7 @@ impl Programs {
     }
 
     fn exists(&self, unit: &str) -> bool {
-        self.path(&format!("/usr/lib/systemd/system/{unit}")).exists()
+        ["/usr/lib/systemd/system", "/etc/systemd/system"].iter().any(|at| self.path(&format!("{at}/{unit}")).exists())
     }
 
     fn show(&self, state: &State, name: &str) -> String {
@@ -101,9 +102,13 @@ impl Programs {
 
     /// A daemon may have died without systemd of this machine having been asked since.
     pub(super) fn find_dead(&self, state: &mut State) {
-        let lives = self.slurm().lock().is_controlled_by(self.root.path());
+        let (lives, well) = {
+            let slurm = self.slurm();
+            let slurm = slurm.lock();
+            (slurm.runs_controller(self.root.path()), slurm.ended_well(self.root.path()))
+        };
         if let Some(unit) = state.units.get_mut(SLURMCTLD).filter(|unit| unit.pid.is_some() && !lives) {
-            (unit.pid, unit.failed) = (None, true);
+            (unit.pid, unit.failed) = (None, !well);
         }
     }
 
@@ -134,7 +139,8 @@ impl Programs {
     }
 
     pub(super) fn reboot(&self, state: &mut State) {
-        for name in [SLURMCTLD, SLURMD] {
+        let all: Vec<String> = state.units.keys().cloned().collect();
+        for name in all.iter().map(String::as_str).chain([SLURMCTLD, SLURMD]) {
             self.crash(state, name);
         }
         let container = self.read("/run/systemd/container");
@@ -157,6 +163,8 @@ impl Programs {
         // The packaged unit is skipped without its configuration, and nobody calls that a failure.
         let mut options = None;
         match name {
+            // The store that holds it does not answer: whoever looks waits, and systemd gives up.
+            SLURMCTLD if self.site.fault() == Some(Fault::Silent) => {}
             SLURMCTLD if self.read("/etc/slurm/slurm.conf").is_none() => return,
             SLURMD => {
                 options = self.read("/etc/default/slurmd").as_deref().and_then(parse_defaults);
@@ -197,6 +205,11 @@ impl Programs {
         conditions.all(|condition| {
             let grep = condition.strip_prefix("/usr/bin/grep -qxF \"").and_then(|rest| rest.split_once("\" "));
             let mount = condition.strip_prefix("/usr/bin/mountpoint -q ");
+            // The charm's own program.
+            let guard = condition.split_whitespace().any(|word| word.ends_with("guard"));
+            if guard {
+                return self.guard_passes();
+            }
             match (grep, mount) {
                 (Some((line, path)), _) => self.read(path).is_some_and(|text| text.lines().any(|own| own == line)),
                 (None, Some(path)) => {
@@ -217,6 +230,8 @@ impl Programs {
                     self.slurm().lock().start_slurmd(self.root.path(), options);
                 }
             }
+            // One that stands by reads nothing.
+            SLURMCTLD if self.slurm().lock().stands_by(self.root.path()) => {}
             SLURMCTLD => drop(self.slurm().lock().reconfigure()),
             _ => {}
         }
