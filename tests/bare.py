@@ -120,6 +120,75 @@ class Bare(Site):
 
     def settle(self, seconds=COMES_BACK + TAKES_OVER):
         """Waits until all answer and the primary serves."""
+        eventually(self.is_well, lambda seen: seen is True, "all controllers are up", seconds)
+
+    def is_well(self):
+        [first, *_] = self.members
+        try:
+            return self.serving() == first and all(self.ping().values()) and self.answers()
+        except Silent as error:
+            return error
+
+    def recover(self, host, seconds=2 * COMES_BACK):
+        """What an operator does: starts the daemons that died, for as long as one dies."""
+
+        def well():
+            for one in [*(other for other in self.members if other != host), host]:
+                if self.daemon(one) not in ("active", "activating"):
+                    self.start_daemon(one)
+            return self.is_well()
+
+        eventually(well, lambda seen: seen is True, "all controllers are up", seconds)
+
+
+NODE_SCRIPT, seconds=300).split("\n")[0] for machine in self.workers.values()]
+        self.write(described)
+        for host in self.members:
+            self.start_daemon(host)
+        for machine in self.workers.values():
+            cluster.root(machine, "systemctl", "start", "slurmd")
+        self.settle()
+        self.prepare_nodes()
+
+    def controller_script(self, address):
+        return f"""
+        {APT} autofs moosefs-client slurmctld {PLUGINS} >/dev/null
+        systemctl stop slurmctld || true
+        mkdir -p /etc/auto.master.d {CHECKPOINT}
+        echo '/- /etc/auto.data --timeout=0 --negative-timeout=1' >/etc/auto.master.d/data.autofs
+        echo '{CHECKPOINT} -fstype=moosefs {address}:/' >/etc/auto.data
+        systemctl restart autofs
+        for try in $(seq 20); do ls {CHECKPOINT}/. >/dev/null && break; sleep 0.5; done
+        mkdir -p {STATE} {CONFIGURATION}
+        chown slurm:slurm {CHECKPOINT} {STATE} {CONFIGURATION}
+        [ -L /etc/slurm ] || mv /etc/slurm /etc/slurm.packaged
+        ln -sfn {CONFIGURATION} /etc/slurm
+        """
+
+    def write(self, described):
+        """The configuration on the store, and a copy for the nodes."""
+        conf = CONF.format(
+            controllers="\n".join(f"SlurmctldHost={host}" for host in self.members), nodes="\n".join(described)
+        )
+        [first, *_] = self.members.values()
+        script = f"""
+        cat >{CONFIGURATION}/slurm.conf <<'END'
+        {conf}
+        END
+        echo CgroupPlugin=disabled >{CONFIGURATION}/cgroup.conf
+        head --bytes=1024 /dev/urandom >{CONFIGURATION}/slurm.key
+        chmod 600 {CONFIGURATION}/slurm.key
+        chown --recursive slurm:slurm {CONFIGURATION}
+        """
+        self.cluster.shell(first, "\n".join(line.strip() for line in script.splitlines()))
+        archive = self.cluster.root(first, "sh", "-c", f"tar --create --directory={CONFIGURATION} . | base64")
+        for machine in self.workers.values():
+            self.cluster.root(machine, "sh", "-c", "base64 --decode | tar --extract --directory=/etc/slurm", stdin=archive)
+
+    # After a story
+
+    def settle(self, seconds=COMES_BACK + TAKES_OVER):
+        """Waits until all answer and the primary serves."""
         [first, *_] = self.members
 
         def well():
