@@ -183,7 +183,11 @@ pub fn replace(
 
 /// Tells whether a file has this owner and mode. One that is not there lacks nothing.
 pub fn has_access(host: &Host, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
-    let (owner, mode) = (owner_ids(host, access)?, access.mode);
+    let (owner, mode) = match owner_ids(host, access) {
+        Ok(owner) => (owner, access.mode),
+        Err(error) if exists(host, path.as_ref()) => return Err(error),
+        Err(_) => return Ok(true),
+    };
     let work = || Work::HasAccess { mode, owner };
     host.locate(path).perform(work, |path| direct::has_access(path, mode, owner))
 }
@@ -348,6 +352,9 @@ mod tests {
             replace(&machine.writer(), "/etc/x", b"", &Access { mode: 0o600, owner: Some("nobody-here".to_owned()) })
                 .unwrap_err();
         assert_eq!(error.to_string(), "no user `nobody-here` on this machine");
+        let nobody = Access { mode: 0o600, owner: Some("nobody-here".to_owned()) };
+        assert!(has_access(&machine.host(), "/etc/none", &nobody).unwrap());
+        assert!(has_access(&machine.host(), "/etc/passwd", &nobody).is_err());
     }
 
     #[test]

@@ -313,13 +313,13 @@ impl Watch {
     fn take(&mut self, settings: &Settings, began: Duration, beat: Beat) {
         let mount = mounts::mount_at(&self.machine.host(), &settings.directory);
         let mounted = matches!(mount, Ok(Mount::Mounted { .. }));
-        let before = self.history.seen.take().unwrap_or_default();
-        let space = beat.space;
+        // Some file systems know nothing of their size.
+        let space = beat.space.filter(|space| space.total > 0);
         let seen = Seen {
             mounted,
             marker: beat.marker,
-            free: space.map_or(before.free, |space| space.free),
-            free_files: space.map_or(before.free_files, |space| space.free_files),
+            free: space.map(|space| space.free),
+            free_files: space.and_then(|space| space.free_files),
             error: beat.error,
         };
         if let Some(space) = space {

@@ -149,7 +149,7 @@ impl From<Failure> for FileError {
 pub(crate) fn answer(request: &Request) -> Answer {
     let mut found = direct_work(request);
     let doubtful = match &found {
-        Ok(found) => found.is_null(),
+        Ok(found) => found.is_null() || *found == Value::Bool(false),
         Err(FileError::Access { source, .. }) => {
             let code = source.raw_os_error();
             code == Some(nix::errno::Errno::ESTALE as i32) || code == Some(nix::errno::Errno::ENOENT as i32)
