@@ -183,13 +183,8 @@ pub fn replace(
 
 /// Tells whether a file has this owner and mode. One that is not there lacks nothing.
 pub fn has_access(host: &Host, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
-    let (owner, mode) = match owner_ids(host, access) {
-        Ok(owner) => (owner, access.mode),
-        Err(error) if exists(host, path.as_ref()) => return Err(error),
-        Err(_) => return Ok(true),
-    };
-    let work = || Work::HasAccess { mode, owner };
-    host.locate(path).perform(work, |path| direct::has_access(path, mode, owner))
+    let Some(found) = host.locate(path).perform(|| Work::Access, direct::access_of)? else { return Ok(true) };
+    Ok(found == (access.mode, owner_ids(host, access)?))
 }
 
 /// Tells whether everybody can read a file, through whatever link. One that is not there keeps nobody out.

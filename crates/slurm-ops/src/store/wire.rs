@@ -32,10 +32,7 @@ pub(crate) enum Work {
         mode: u32,
         owner: Owner,
     },
-    HasAccess {
-        mode: u32,
-        owner: Owner,
-    },
+    Access,
     IsOpen,
     Open,
     Remove,
@@ -62,7 +59,8 @@ pub(crate) enum Work {
 impl Work {
     /// Tells whether doing it once more changes nothing.
     fn only_looks(&self) -> bool {
-        matches!(self, Self::Read | Self::Exists | Self::List | Self::Entries | Self::Modified | Self::Space)
+        use Work::{Access, Entries, Exists, List, Modified, Read, Space};
+        matches!(self, Read | Exists | List | Entries | Modified | Access | Space)
     }
 }
 
