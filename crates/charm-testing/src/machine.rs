@@ -87,6 +87,7 @@ impl FakeMachine {
         for directory in ["/etc/slurm", "/etc/default", "/var/lib/dpkg/updates", &charm] {
             fs::create_dir_all(fake.programs.path(directory)).expect("a test needs its directories");
         }
+        fake.write(&dispatch_program(unit), "a charm\n");
         fake
     }
 
@@ -109,7 +110,9 @@ impl FakeMachine {
 
     /// Returns the machine as a charm sees it.
     pub fn machine(&self) -> Machine {
-        Machine::at(self.programs.root.path()).with_runner(Arc::clone(&self.programs) as Arc<dyn CommandRunner>)
+        Machine::at(self.programs.root.path())
+            .with_runner(Arc::clone(&self.programs) as Arc<dyn CommandRunner>)
+            .with_program(self.programs.path(&dispatch_program(&self.programs.unit)))
     }
 
     /// Runs a program of the machine, as an administrator would. None: there is no such program.
@@ -333,6 +336,11 @@ impl Programs {
         let written = path.parent().map(fs::create_dir_all).and_then(Result::ok).map(|()| fs::write(&path, content));
         assert!(matches!(written, Some(Ok(()))), "could not write {}", path.display());
     }
+}
+
+/// Where Juju unpacks the program of a charm.
+fn dispatch_program(unit: &UnitName) -> String {
+    format!("/var/lib/juju/agents/unit-{}/charm/dispatch", unit.dashed())
 }
 
 /// A program that printed something and is content.
