@@ -140,6 +140,15 @@ impl Model {
         Ok(unit)
     }
 
+    /// Adds a unit of a subordinate application on the machine of another unit, as Juju does by itself when the two are
+    /// integrated. It has to be put on that machine by [`host`](Self::host).
+    pub fn add_subordinate(&self, app: &AppName, principal: &UnitName) -> Result<UnitName, Impossible> {
+        self.state().unit(principal)?;
+        let unit = self.add_unit(app)?;
+        self.state().unit(&unit)?.principal = Some(principal.clone());
+        Ok(unit)
+    }
+
     /// Makes another unit lead.
     pub fn elect(&self, unit: &UnitName) -> Result<(), Impossible> {
         let mut state = self.state();

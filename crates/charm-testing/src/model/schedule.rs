@@ -132,10 +132,16 @@ impl Model {
     /// Takes the power of a unit's machine away and gives it back. The agent runs `start` once more. A hook that pauses
     /// on the machine is killed.
     pub fn reboot(&self, unit: &UnitName) {
-        if let Some(agent) = self.agenda().agents.get_mut(unit) {
+        let guests = self.state().subordinates(unit);
+        let mut agenda = self.agenda();
+        if let Some(agent) = agenda.agents.get(unit) {
             agent.machine.reboot();
-            agent.started = false;
-            agent.restarts();
+        }
+        for unit in guests.iter().chain([unit]) {
+            if let Some(agent) = agenda.agents.get_mut(unit) {
+                agent.started = false;
+                agent.restarts();
+            }
         }
     }
 
