@@ -16,6 +16,7 @@ use packages::Archive;
 use pause::Meanwhile;
 use slurm_ops::Machine;
 use slurm_ops::command::{CommandRunner, Ended};
+use slurm_ops::store::StoreFault;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -53,6 +54,7 @@ struct State {
     lost: Vec<String>,
     /// How many programs start before one fails.
     until_failure: Option<usize>,
+    store: StoreFault,
 }
 
 impl FakeMachine {
@@ -199,6 +201,12 @@ impl FakeMachine {
     /// Takes a program away, as half an upgrade or a bad disk would.
     pub fn lose_program(&self, program: &str) {
         self.programs.state().lost.push(program.to_owned());
+    }
+
+    /// Has every file system of the network that this machine mounts fail, hang, or work again. Which paths are on one
+    /// is in `/proc/self/mountinfo`.
+    pub fn store_is(&self, fault: StoreFault) {
+        self.programs.state().store = fault;
     }
 
     /// Cuts the machine off from every controller, or reconnects it.
@@ -374,14 +382,6 @@ impl CommandRunner for Programs {
                 Some(says(""))
             }
             "journalctl" => Some(says(slurm.lock().read_journal(root, &words))),
-            "cat" => Some(match words.last().map(fs::read) {
-                Some(Ok(content)) => says(content),
-                _ => fails(1, "cat: No such file or directory\n"),
-            }),
-            "test" => Some(match words.get(1).map(fs::metadata) {
-                Some(Ok(found)) if found.is_dir() => says(""),
-                _ => fails(1, ""),
-            }),
             // Nobody has a program before its package.
             "slurmd" if self.read("/usr/lib/systemd/system/slurmd.service").is_some() => Some(says(
                 "NodeName=host CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=24103\n\
@@ -423,6 +423,10 @@ impl CommandRunner for Programs {
     fn pause(&self, length: Duration) {
         self.let_pass(length);
     }
+
+    fn store(&self, _path: &Path) -> StoreFault {
+        self.state().store
+    }
 }
 
 /// Tells whether a program changes nothing.
@@ -433,7 +437,7 @@ fn only_looks(program: &str, words: &[&str]) -> bool {
             let verb = words.iter().find(|word| !word.starts_with("--"));
             matches!(verb, Some(&("ping" | "show" | "version" | "listjobs")))
         }
-        "apt-cache" | "cat" | "test" | "journalctl" | "squeue" | "sdiag" | "sstat" | "slurmd" => true,
+        "apt-cache" | "journalctl" | "squeue" | "sdiag" | "sstat" | "slurmd" => true,
         _ => false,
     }
 }

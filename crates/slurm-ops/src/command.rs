@@ -3,6 +3,7 @@
 mod listen;
 
 use self::listen::{Heard, listen};
+use crate::store::StoreFault;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::ffi::{OsStr, OsString};
@@ -50,6 +51,11 @@ pub trait CommandRunner: fmt::Debug + Send + Sync {
     /// Lets time pass.
     fn pause(&self, length: Duration) {
         std::thread::sleep(length);
+    }
+
+    /// Tells what is wrong with the store that a path is on. No child is started; what is right is done here.
+    fn store(&self, _path: &Path) -> StoreFault {
+        StoreFault::None
     }
 }
 
@@ -200,14 +206,6 @@ impl Command {
         Ok(Output { code, stdout: String::from_utf8_lossy(&stdout).into_owned(), stderr })
     }
 
-    /// Runs the program, fails unless it exits with 0, and returns its standard output as it is.
-    pub(crate) fn bytes(&self) -> Result<Vec<u8>, CommandError> {
-        match self.finish()? {
-            Ended { code: 0, stdout, .. } => Ok(stdout),
-            Ended { code, stderr, .. } => Err(CommandError::Failed { command: self.to_string(), code, stderr }),
-        }
-    }
-
     fn finish(&self) -> Result<Ended, CommandError> {
         if let Some(runner) = &self.runner {
             let ended = runner.run_with(&self.program, &self.arguments, &self.environment);
@@ -270,6 +268,15 @@ impl fmt::Display for Command {
         }
         Ok(())
     }
+}
+
+/// Starts a program that is talked with by pipes. It has nothing of this process: no environment, and no standard error
+/// either, since whoever waits for the end of that would wait for a helper that was left behind.
+#[expect(clippy::disallowed_methods, reason = "where this crate starts programs")]
+pub(crate) fn helper(program: &Path, argument: &str) -> std::io::Result<Child> {
+    let mut command = std::process::Command::new(program);
+    command.arg(argument).env_clear().current_dir("/").process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
 }
 
 fn kill(child: &mut Child) {

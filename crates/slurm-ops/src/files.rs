@@ -1,5 +1,8 @@
 //! Files that are replaced whole: atomically, durably, and only if something is different.
 //!
+//! Where a path is on a file system that may not answer, all of this is done by a child with a deadline
+//! ([`store`](crate::store)). Nobody who calls has to know.
+//!
 //! ```
 //! use slurm_ops::Machine;
 //! use slurm_ops::files::{self, Access};
@@ -13,13 +16,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub(crate) mod direct;
+mod link;
+
+pub use link::{ensure_link, link_target};
+
 use crate::machine::{Host, HostWriter};
-use nix::unistd::{Gid, Uid, chown, fchown};
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use crate::store::wire::{Content, Work};
+use direct::Owner;
+use nix::unistd::{Gid, Uid};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 /// A file or directory that could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +38,7 @@ pub enum FileError {
     #[error("could not {action} {}", path.display())]
     Access {
         /// What was attempted.
-        action: &'static str,
+        action: Cow<'static, str>,
         /// On what.
         path: PathBuf,
         /// Why it did not work.
@@ -49,11 +59,25 @@ pub enum FileError {
         /// What it should hold.
         expected: &'static str,
     },
+    /// The file system did not answer in time, now or earlier in this dispatch, or holds who asked in an earlier one.
+    #[error("no answer within {seconds} s from the file system of {}", path.display())]
+    Silent {
+        /// What was asked for.
+        path: PathBuf,
+        /// How long it may take.
+        seconds: u64,
+    },
 }
 
 impl FileError {
-    fn access(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Access { action, path: path.to_owned(), source }
+    pub(crate) fn access(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Access { action: Cow::Borrowed(action), path: path.to_owned(), source }
+    }
+
+    /// Tells whether the file system did not answer. Then nothing is known about the file, and nothing else on the same
+    /// file system need be asked for.
+    pub fn is_silent(&self) -> bool {
+        matches!(self, Self::Silent { .. })
     }
 }
 
@@ -78,20 +102,31 @@ impl Access {
     }
 }
 
-/// Reads a file. `None`: there is none.
-pub fn read(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, FileError> {
-    let path = host.path(path);
-    host.before_read(&path);
-    if_there(fs::read(&path), "read", &path)
+/// Something in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// When it was last written, counted from 1970.
+    pub modified: Duration,
 }
 
-/// Turns the failure to find a file into `None`.
-pub(crate) fn if_there<T>(found: io::Result<T>, action: &'static str, path: &Path) -> Result<Option<T>, FileError> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(FileError::access(action, path)(error)),
-    }
+/// What a file system has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Space {
+    /// Bytes that can be written.
+    pub free: u64,
+    /// Bytes in all.
+    pub total: u64,
+    /// Files that can be made. `None`: as many as there is space for.
+    pub free_files: Option<u64>,
+}
+
+/// Reads a file. `None`: there is none.
+pub fn read(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, FileError> {
+    let place = host.locate(path);
+    host.before_read(&place.path);
+    Ok(place.perform(|| Work::Read, direct::read)?.map(|content| content.0))
 }
 
 /// Reads a file that holds text. `None`: there is none.
@@ -109,21 +144,22 @@ fn text(bytes: &[u8]) -> String {
 
 /// Tells whether there is something at a path. What cannot be looked at is not there.
 pub fn exists(host: &Host, path: impl AsRef<Path>) -> bool {
-    host.path(path).exists()
+    host.locate(path).perform(|| Work::Exists, |path| Ok(path.exists())).unwrap_or(false)
 }
 
 /// Lists the names in a directory. `None`: there is none.
 pub fn list(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<String>>, FileError> {
-    let path = host.path(path);
-    let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
-    if_there(fs::read_dir(&path).and_then(|entries| entries.map(name).collect()), "list", &path)
+    host.locate(path).perform(|| Work::List, direct::list)
+}
+
+/// Lists a directory, with when each entry was last written. `None`: there is none.
+pub fn entries(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<Entry>>, FileError> {
+    host.locate(path).perform(|| Work::Entries, direct::entries)
 }
 
 /// Tells when a file was last written, counted from 1970. `None`: there is none.
 pub fn modified(host: &Host, path: impl AsRef<Path>) -> Result<Option<Duration>, FileError> {
-    let path = host.path(path);
-    let found = if_there(fs::metadata(&path), "look at", &path)?;
-    Ok(found.and_then(|found| found.modified().ok()?.duration_since(UNIX_EPOCH).ok()))
+    host.locate(path).perform(|| Work::Modified, direct::modified)
 }
 
 /// Makes `path` hold exactly `content` with `access`, and tells whether anything had to change.
@@ -137,147 +173,60 @@ pub fn replace(
     content: &[u8],
     access: &Access,
 ) -> Result<bool, FileError> {
-    let path = writer.path(path);
-    let owner = owner_ids(writer.host(), access)?;
-    if is_already(&path, content, access.mode, owner)? {
-        return Ok(false);
-    }
-    writer.before_write(&path);
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = directory.join(format!(".{name}.new"));
-    let written = write_temporary(&temporary, content, access.mode, owner)
-        .and_then(|()| fs::rename(&temporary, &path).map_err(FileError::access("replace", &path)));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written?;
-    sync_directory(directory)?;
-    Ok(true)
+    let (owner, mode) = (owner_ids(writer.host(), access)?, access.mode);
+    let announce = |path: &Path| writer.before_write(path);
+    writer.host().locate(path).perform(
+        || Work::Replace { content: Content(content.to_vec()), mode, owner },
+        |path| direct::replace(path, content, mode, owner, &announce),
+    )
 }
 
 /// Tells whether a file has this owner and mode. One that is not there lacks nothing.
 pub fn has_access(host: &Host, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
-    let path = host.path(path);
-    let Some(found) = if_there(fs::symlink_metadata(&path), "look at", &path)? else { return Ok(true) };
-    Ok(has_mode(&found, access.mode) && has_owner(&found, owner_ids(host, access)?))
-}
-
-fn has_mode(found: &Metadata, mode: u32) -> bool {
-    found.mode() & 0o7777 == mode
-}
-
-fn has_owner(found: &Metadata, (user, group): (Uid, Gid)) -> bool {
-    found.uid() == user.as_raw() && found.gid() == group.as_raw()
+    let (owner, mode) = (owner_ids(host, access)?, access.mode);
+    let work = || Work::HasAccess { mode, owner };
+    host.locate(path).perform(work, |path| direct::has_access(path, mode, owner))
 }
 
 /// Tells whether everybody can read a file, through whatever link. One that is not there keeps nobody out.
 pub fn is_open(host: &Host, path: impl AsRef<Path>) -> Result<bool, FileError> {
-    let path = host.path(path);
-    let found = if_there(fs::metadata(&path), "look at", &path)?;
-    Ok(found.is_none_or(|found| {
-        let bits = if found.is_dir() { 0o005 } else { 0o004 };
-        found.mode() & bits == bits
-    }))
+    host.locate(path).perform(|| Work::IsOpen, direct::is_open)
 }
 
 /// Lets everybody read a file, or look into a directory, and tells whether anything had to change. Who owns it stays.
 pub fn ensure_open(writer: &HostWriter, path: impl AsRef<Path>) -> Result<bool, FileError> {
-    if is_open(writer.host(), path.as_ref())? {
-        return Ok(false);
-    }
-    let path = writer.path(path);
-    writer.before_write(&path);
-    let found = fs::metadata(&path).map_err(FileError::access("look at", &path))?;
-    let bits = if found.is_dir() { 0o555 } else { 0o444 };
-    fs::set_permissions(&path, Permissions::from_mode(found.mode() & 0o7777 | bits))
-        .map_err(FileError::access("set the mode of", &path))?;
-    Ok(true)
+    let announce = |path: &Path| writer.before_write(path);
+    writer.host().locate(path).perform(|| Work::Open, |path| direct::ensure_open(path, &announce))
 }
 
 /// Removes a file, and tells whether there was one.
 pub fn remove(writer: &HostWriter, path: impl AsRef<Path>) -> Result<bool, FileError> {
-    let path = writer.path(path);
-    if path.symlink_metadata().is_ok() {
-        writer.before_write(&path);
-    }
-    let removed = if_there(fs::remove_file(&path), "remove", &path)?.is_some();
-    if removed {
-        sync_directory(path.parent().unwrap_or(Path::new("/")))?;
-    }
-    Ok(removed)
+    let announce = |path: &Path| writer.before_write(path);
+    writer.host().locate(path).perform(|| Work::Remove, |path| direct::remove(path, &announce))
 }
 
 /// Removes the files in a directory, as far as there are any. Directories in it stay.
 pub fn empty_directory(writer: &HostWriter, path: impl AsRef<Path>) -> Result<(), FileError> {
-    let path = path.as_ref();
-    for name in list(writer.host(), path)?.unwrap_or_default() {
-        let entry = path.join(name);
-        if !writer.path(&entry).is_dir() {
-            remove(writer, entry)?;
-        }
-    }
-    Ok(())
+    let announce = |path: &Path| writer.before_write(path);
+    writer.host().locate(path).perform(|| Work::Empty, |path| direct::empty_directory(path, &announce))
 }
 
 /// Makes sure that a directory exists with `access`, parents included, and tells whether anything had to change.
 pub fn ensure_directory(writer: &HostWriter, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
-    let path = writer.path(path);
-    let owner @ (user, group) = owner_ids(writer.host(), access)?;
-    let made = !path.is_dir();
-    if made {
-        writer.before_write(&path);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o755)
-            .create(&path)
-            .map_err(FileError::access("make directory", &path))?;
-    }
-    let found = fs::metadata(&path).map_err(FileError::access("look at", &path))?;
-    let owned = has_owner(&found, owner);
-    if !owned {
-        chown(&path, Some(user), Some(group)).map_err(|error| FileError::access("give away", &path)(error.into()))?;
-    }
-    let moded = has_mode(&found, access.mode);
-    if !moded {
-        fs::set_permissions(&path, Permissions::from_mode(access.mode))
-            .map_err(FileError::access("set the mode of", &path))?;
-    }
-    Ok(made || !owned || !moded)
+    let (owner, mode) = (owner_ids(writer.host(), access)?, access.mode);
+    let announce = |path: &Path| writer.before_write(path);
+    writer
+        .host()
+        .locate(path)
+        .perform(|| Work::Directory { mode, owner }, |path| direct::ensure_directory(path, mode, owner, &announce))
 }
 
-fn write_temporary(path: &Path, content: &[u8], mode: u32, (user, group): (Uid, Gid)) -> Result<(), FileError> {
-    if_there(fs::remove_file(path), "remove", path)?;
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(FileError::access("create", path))?;
-    file.write_all(content).map_err(FileError::access("write", path))?;
-    fchown(&file, Some(user), Some(group)).map_err(|error| FileError::access("give away", path)(error.into()))?;
-    file.set_permissions(Permissions::from_mode(mode)).map_err(FileError::access("set the mode of", path))?;
-    file.sync_all().map_err(FileError::access("write out", path))
-}
-
-fn is_already(path: &Path, content: &[u8], mode: u32, owner: (Uid, Gid)) -> Result<bool, FileError> {
-    let Some(found) = if_there(fs::symlink_metadata(path), "look at", path)? else { return Ok(false) };
-    let outside = found.is_file()
-        && has_mode(&found, mode)
-        && has_owner(&found, owner)
-        && usize::try_from(found.len()) == Ok(content.len());
-    Ok(outside && fs::read(path).map_err(FileError::access("read", path))? == content)
-}
-
-fn sync_directory(path: &Path) -> Result<(), FileError> {
-    File::open(path).and_then(|directory| directory.sync_all()).map_err(FileError::access("write out", path))
-}
-
-fn owner_ids(host: &Host, access: &Access) -> Result<(Uid, Gid), FileError> {
-    match &access.owner {
-        None => Ok((Uid::effective(), Gid::effective())),
-        Some(name) => user_ids(host, name),
-    }
+fn owner_ids(host: &Host, access: &Access) -> Result<Owner, FileError> {
+    let (user, group) = match &access.owner {
+        None => (Uid::effective(), Gid::effective()),
+        Some(name) => user_ids(host, name)?,
+    };
+    Ok((user.as_raw(), group.as_raw()))
 }
 
 /// Looks a user up in `/etc/passwd`. A static binary cannot ask the system's name services.
@@ -298,6 +247,8 @@ pub fn user_ids(host: &Host, name: &str) -> Result<(Uid, Gid), FileError> {
 mod tests {
     use super::*;
     use crate::machine::Machine;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     #[test]
     fn text_of_another_age_can_be_read() {

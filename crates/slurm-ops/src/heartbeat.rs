@@ -2,8 +2,8 @@
 //!
 //! `scontrol ping` tells who answers; only this tells who is active. A cluster with one controller has no such file.
 
-use crate::machine::{Host, MachineError};
-use crate::store;
+use crate::files::{self, FileError};
+use crate::machine::Host;
 use std::path::Path;
 
 /// The last sign of life of the active controller.
@@ -17,8 +17,8 @@ pub struct Heartbeat {
 
 /// Reads the heartbeat, with a deadline. `None`: there is none, as for a moment during a hand-over, or it is just
 /// being written.
-pub fn heartbeat(host: &Host, state_directory: impl AsRef<Path>) -> Result<Option<Heartbeat>, MachineError> {
-    Ok(store::read(host, state_directory.as_ref().join("heartbeat"))?.as_deref().and_then(parse))
+pub fn heartbeat(host: &Host, state_directory: impl AsRef<Path>) -> Result<Option<Heartbeat>, FileError> {
+    Ok(files::read(host, state_directory.as_ref().join("heartbeat"))?.as_deref().and_then(parse))
 }
 
 /// Two numbers of eight bytes, the most significant first.

@@ -30,7 +30,7 @@
 //! | to do what | where |
 //! | --- | --- |
 //! | run a program with a deadline | [`command`], the only place that starts one |
-//! | replace a file atomically and durably | [`files`] |
+//! | replace a file atomically and durably, wherever it is | [`files`], [`store`] |
 //! | install from where, hold, keep from being restarted by upgrades | [`source`], [`packages`], [`needrestart`] |
 //! | services, drop-ins, timers, what a daemon complained about | [`systemd`], [`timer`], [`journal`] |
 //! | nodes, partitions, jobs, reservations, reconfigure | [`scontrol`] |

@@ -2,7 +2,10 @@
 //! the machine.
 
 use crate::command::{Command, CommandError, CommandRunner};
-use crate::files::FileError;
+use crate::files::{self, FileError};
+use crate::mounts;
+use crate::store::child::{StoreChild, Terms};
+use crate::store::{self, Located};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +22,13 @@ pub enum MachineError {
     Command(#[from] CommandError),
 }
 
+impl MachineError {
+    /// Tells whether a file system did not answer.
+    pub fn is_silent(&self) -> bool {
+        matches!(self, Self::File(error) if error.is_silent())
+    }
+}
+
 /// The machine to work on. Hands out a [`Host`] to whoever looks and a [`HostWriter`] to whoever changes.
 #[derive(Debug, Clone)]
 pub struct Machine {
@@ -31,6 +41,9 @@ struct Place {
     search_path: Option<OsString>,
     runner: Option<Arc<dyn CommandRunner>>,
     fetched_conf: Option<PathBuf>,
+    program: PathBuf,
+    store_deadline: Duration,
+    store_child: Arc<StoreChild>,
 }
 
 /// The machine, to look at. Nothing can be changed through it.
@@ -73,7 +86,15 @@ impl Machine {
 
     /// Returns a machine whose files are below `root`. Programs are still started here.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        let place = Place { root: root.into(), search_path: None, runner: None, fetched_conf: None };
+        let place = Place {
+            root: root.into(),
+            search_path: None,
+            runner: None,
+            fetched_conf: None,
+            program: PathBuf::from("/proc/self/exe"),
+            store_deadline: store::DEADLINE,
+            store_child: Arc::default(),
+        };
         Self { host: Host { place: Arc::new(place) } }
     }
 
@@ -94,6 +115,19 @@ impl Machine {
     /// another cluster's.
     pub fn with_fetched_conf(mut self, path: impl Into<PathBuf>) -> Self {
         Arc::make_mut(&mut self.host.place).fetched_conf = Some(path.into());
+        self
+    }
+
+    /// Takes another program for the charm's own, which is what touches a store in its place.
+    pub fn with_program(mut self, path: impl Into<PathBuf>) -> Self {
+        let place = Arc::make_mut(&mut self.host.place);
+        (place.program, place.store_child) = (path.into(), Arc::default());
+        self
+    }
+
+    /// Sets how long a store may take to answer.
+    pub fn with_store_deadline(mut self, deadline: Duration) -> Self {
+        Arc::make_mut(&mut self.host.place).store_deadline = deadline;
         self
     }
 
@@ -123,6 +157,36 @@ impl Host {
     pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.place.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// Finds out who has to touch a path, without touching it.
+    pub(crate) fn locate(&self, path: impl AsRef<Path>) -> Located<'_> {
+        const CONFIGURATION: &str = "/etc/slurm";
+        let path = path.as_ref();
+        let linked = path.strip_prefix(CONFIGURATION).ok().and_then(|below| {
+            let target = files::link_target(self, CONFIGURATION)?;
+            Some(Path::new(&target).join(below))
+        });
+        let on_store = mounts::may_be_silent(self, linked.as_deref().unwrap_or(path));
+        Located { host: self, path: self.path(path), on_store }
+    }
+
+    /// Returns whoever takes the system's place.
+    pub(crate) fn runner(&self) -> Option<&dyn CommandRunner> {
+        self.place.runner.as_deref()
+    }
+
+    /// Returns the program that is this charm.
+    pub(crate) fn program(&self) -> &Path {
+        &self.place.program
+    }
+
+    pub(crate) fn store_child(&self) -> &StoreChild {
+        &self.place.store_child
+    }
+
+    pub(crate) fn store_terms(&self) -> Terms {
+        Terms { program: self.program().to_owned(), deadline: self.place.store_deadline, note: self.path(store::NOTE) }
     }
 
     /// Returns the time of the machine in seconds since 1970. Unlike [`clock::now`](crate::clock::now) it knows of

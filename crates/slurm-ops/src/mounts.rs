@@ -67,8 +67,28 @@ pub fn is_on_this_machine(host: &Host, path: impl AsRef<Path>) -> bool {
 /// What is not known to be such a file system is none.
 fn is_on_a_disk(table: &str, path: &Path) -> bool {
     const DISKS: [&str; 9] = ["bcachefs", "btrfs", "ext2", "ext3", "ext4", "overlay", "tmpfs", "xfs", "zfs"];
-    let holder = path.ancestors().map(|above| parse(table, above)).find(|mount| *mount != Mount::Nothing);
+    let holder = holder(table, path).map(|(_, mount)| mount);
     matches!(holder, Some(Mount::Mounted { file_system, .. }) if DISKS.contains(&file_system.as_str()))
+}
+
+/// Finds what is mounted at a path, or nearest above it, and where.
+fn holder<'a>(table: &str, path: &'a Path) -> Option<(&'a Path, Mount)> {
+    path.ancestors().map(|above| (above, parse(table, above))).find(|(_, mount)| *mount != Mount::Nothing)
+}
+
+/// Tells whether a path is on a file system that may hold whoever touches it. What has no mount of its own is as alive
+/// as this program, which comes from the same file system.
+pub(crate) fn may_be_silent(host: &Host, path: &Path) -> bool {
+    // There the kernel itself answers. Some of it is read very often.
+    if ["/proc", "/sys", "/dev"].iter().any(|kernel| path.starts_with(kernel)) {
+        return false;
+    }
+    let table = std::fs::read(host.path("/proc/self/mountinfo")).unwrap_or_default();
+    is_elsewhere(&String::from_utf8_lossy(&table), path)
+}
+
+fn is_elsewhere(table: &str, path: &Path) -> bool {
+    holder(table, path).is_some_and(|(at, _)| at != Path::new("/")) && !is_on_a_disk(table, path)
 }
 
 #[cfg(test)]
@@ -106,6 +126,16 @@ mod tests {
         assert!(disk("/var/lib/slurm") && disk("/mnt/with blank/a/b"));
         assert!(!disk("/var/lib/slurm/checkpoint/state") && !disk("/home/somebody") && !disk("/scratch"));
         assert!(!is_on_a_disk("", Path::new("/var/lib/slurm")));
+    }
+
+    #[test]
+    fn only_what_has_a_mount_of_its_own_may_be_silent() {
+        let elsewhere = |path: &str| is_elsewhere(TABLE, Path::new(path));
+        assert!(elsewhere("/var/lib/slurm/checkpoint/state") && elsewhere("/scratch") && elsewhere("/home/somebody"));
+        assert!(!elsewhere("/var/lib/slurm") && !elsewhere("/mnt/with blank/a") && !elsewhere("/"));
+        assert!(!is_elsewhere("", Path::new("/var/lib/slurm")));
+        let distant = "1 0 0:1 / / rw,relatime shared:1 - nfs4 10.0.0.9:/root rw\n";
+        assert!(!is_elsewhere(distant, Path::new("/etc/slurm")), "a program cannot outlive its root");
     }
 
     #[test]

@@ -4,13 +4,9 @@
 //! slurmctld starts on an empty directory as if there had never been a job, and the jobs that run are then killed as
 //! orphans. So nobody may start it before this note was found and read.
 
-use crate::command::CommandError;
-use crate::files::{self, Access, FileError};
-use crate::machine::{Host, HostWriter, MachineError};
-use crate::mounts;
-use crate::store;
-use std::fs;
-use std::io;
+use crate::files::{self, FileError, direct};
+use crate::machine::{Host, HostWriter};
+use crate::store::wire::{Content, Work};
 use std::path::Path;
 
 /// The name of the note.
@@ -18,9 +14,6 @@ pub const FILE: &str = ".cluster";
 
 /// The name of the note before it is one.
 pub const DRAFT: &str = ".cluster.draft";
-
-/// Where the note is before a child takes it to a store of another machine.
-const LOCAL_DRAFT: &str = "/run/slurm-charm-cluster.draft";
 
 /// What the note says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +36,7 @@ pub enum Sentinel {
 
 /// Reads the note in `directory`, with a deadline, and compares it with `identity`.
 pub fn verify(host: &Host, directory: impl AsRef<Path>, identity: &str) -> Sentinel {
-    match store::read(host, directory.as_ref().join(FILE)) {
+    match files::read(host, directory.as_ref().join(FILE)) {
         Ok(None) => Sentinel::Absent,
         Ok(Some(note)) => {
             let note = String::from_utf8_lossy(&note);
@@ -57,51 +50,20 @@ pub fn verify(host: &Host, directory: impl AsRef<Path>, identity: &str) -> Senti
 }
 
 /// Writes the note unless there is one, whatever it says, and returns what it says then. Of two who try, one wins.
-pub fn write_once(writer: &HostWriter, directory: impl AsRef<Path>, identity: &str) -> Result<Sentinel, MachineError> {
-    let directory = directory.as_ref();
-    match verify(writer.host(), directory, identity) {
-        // Written whole beside its place and then linked, which fails if somebody was faster. A process killed in
-        // between leaves the draft behind, which says nothing about whose the directory is.
+pub fn write_once(writer: &HostWriter, directory: impl AsRef<Path>, identity: &str) -> Result<Sentinel, FileError> {
+    let (directory, host) = (directory.as_ref(), writer.host());
+    match verify(host, directory, identity) {
+        // A draft that a killed process left says nothing about whose the directory is.
         Sentinel::Absent => {
-            let text = format!("{}\n", identity.trim());
-            match mounts::is_on_this_machine(writer.host(), directory) {
-                true => write_here(writer, directory, &text)?,
-                false => write_elsewhere(writer, directory, &text)?,
-            }
-            Ok(verify(writer.host(), directory, identity))
+            let text = format!("{}\n", identity.trim()).into_bytes();
+            let (draft, announce) = (writer.path(directory.join(DRAFT)), |path: &Path| writer.before_write(path));
+            host.locate(directory.join(FILE)).perform(
+                || Work::WriteOnce { draft: draft.clone(), content: Content(text.clone()) },
+                |path| direct::write_once(path, &draft, &text, &announce),
+            )?;
+            Ok(verify(host, directory, identity))
         }
         found => Ok(found),
-    }
-}
-
-fn write_here(writer: &HostWriter, directory: &Path, text: &str) -> Result<(), FileError> {
-    let (draft, note) = (directory.join(DRAFT), writer.path(directory.join(FILE)));
-    files::replace(writer, &draft, text.as_bytes(), &Access::own(0o644))?;
-    let linked = fs::hard_link(writer.path(&draft), &note);
-    files::remove(writer, &draft)?;
-    match linked {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(FileError::Access { action: "make", path: note, source: error })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Children write, because a server that is gone would hold this process.
-fn write_elsewhere(writer: &HostWriter, directory: &Path, text: &str) -> Result<(), MachineError> {
-    let host = writer.host();
-    files::replace(writer, LOCAL_DRAFT, text.as_bytes(), &Access::own(0o644))?;
-    let (draft, note) = (store::text(host, &directory.join(DRAFT)), store::text(host, &directory.join(FILE)));
-    writer.before_write(Path::new(&note));
-    store::child(host, "cp").args(["--", &store::text(host, Path::new(LOCAL_DRAFT)), &draft]).run()?;
-    store::child(host, "sync").args(["--", &draft]).run()?;
-    let linked = store::child(host, "ln").args(["--no-target-directory", "--", &draft, &note]).run();
-    store::child(host, "rm").args(["--force", "--", &draft]).run()?;
-    store::child(host, "sync").args(["--", &store::text(host, directory)]).run()?;
-    files::remove(writer, LOCAL_DRAFT)?;
-    match linked {
-        Err(CommandError::Failed { stderr, .. }) if stderr.contains("File exists") => Ok(()),
-        other => Ok(other.map(drop)?),
     }
 }
 
@@ -109,54 +71,29 @@ fn write_elsewhere(writer: &HostWriter, directory: &Path, text: &str) -> Result<
 mod tests {
     use super::*;
     use crate::machine::Machine;
-
-    /// A store on a disk of this machine, or on another machine.
-    fn stores() -> [(tempfile::TempDir, Machine); 2] {
-        ["ext4 /dev/vda1", "nfs4 10.0.0.9:/srv"].map(|kind| {
-            let root = tempfile::tempdir().unwrap();
-            for directory in ["proc/self", "run", "state"] {
-                fs::create_dir_all(root.path().join(directory)).unwrap();
-            }
-            let table = format!("1 0 0:1 / / rw,relatime shared:1 - {kind} rw\n");
-            fs::write(root.path().join("proc/self/mountinfo"), table).unwrap();
-            let machine = Machine::at(root.path());
-            (root, machine)
-        })
-    }
+    use std::fs;
 
     #[test]
     fn the_first_cluster_keeps_the_directory() {
-        for (root, machine) in stores() {
-            let (host, writer) = (machine.host(), machine.writer());
-            assert_eq!(verify(&host, "/state", "lab"), Sentinel::Absent);
-            assert_eq!(write_once(&writer, "/state", "lab").unwrap(), Sentinel::Ours);
-            assert_eq!(write_once(&writer, "/state", "lab").unwrap(), Sentinel::Ours);
-            assert_eq!(write_once(&writer, "/state", "other").unwrap(), Sentinel::Other { found: "lab".to_owned() });
-            assert_eq!(verify(&host, "/state", "lab"), Sentinel::Ours);
-            assert_eq!(fs::read_dir(root.path().join("state")).unwrap().count(), 1, "nothing is left beside it");
-            assert_eq!(fs::read_dir(root.path().join("run")).unwrap().count(), 0);
-        }
-    }
-
-    #[test]
-    fn of_two_who_write_at_the_same_time_the_first_wins() {
-        let [(_here, local), (_away, distant)] = stores();
-        write_here(&local.writer(), Path::new("/state"), "lab\n").unwrap();
-        write_here(&local.writer(), Path::new("/state"), "other\n").unwrap();
-        write_elsewhere(&distant.writer(), Path::new("/state"), "lab\n").unwrap();
-        write_elsewhere(&distant.writer(), Path::new("/state"), "other\n").unwrap();
-        for machine in [local, distant] {
-            assert_eq!(verify(&machine.host(), "/state", "lab"), Sentinel::Ours);
-        }
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("state")).unwrap();
+        let machine = Machine::at(root.path());
+        let (host, writer) = (machine.host(), machine.writer());
+        assert_eq!(verify(&host, "/state", "lab"), Sentinel::Absent);
+        assert_eq!(write_once(&writer, "/state", "lab").unwrap(), Sentinel::Ours);
+        assert_eq!(write_once(&writer, "/state", "lab").unwrap(), Sentinel::Ours);
+        assert_eq!(write_once(&writer, "/state", "other").unwrap(), Sentinel::Other { found: "lab".to_owned() });
+        assert_eq!(verify(&host, "/state", "lab"), Sentinel::Ours);
+        assert_eq!(fs::read_dir(root.path().join("state")).unwrap().count(), 1, "nothing is left beside it");
     }
 
     #[test]
     fn a_directory_that_is_not_there_is_not_made() {
-        for (root, machine) in stores() {
-            assert_eq!(verify(&machine.host(), "/gone", "lab"), Sentinel::Absent);
-            assert!(write_once(&machine.writer(), "/gone", "lab").is_err());
-            assert!(!root.path().join("gone").exists());
-        }
+        let root = tempfile::tempdir().unwrap();
+        let machine = Machine::at(root.path());
+        assert_eq!(verify(&machine.host(), "/gone", "lab"), Sentinel::Absent);
+        assert!(write_once(&machine.writer(), "/gone", "lab").is_err());
+        assert!(!root.path().join("gone").exists());
     }
 
     #[test]

@@ -1,241 +1,228 @@
-//! Files on a file system that may not answer: the only way to look at a store that may come from another machine.
+//! A file system that may not answer, and the child that touches it in place of a process that must not hang.
 //!
-//! A network file system whose server is gone holds whoever touches it, for ever. So unless the kernel's table of
-//! mounts says that a path is on a disk of this machine, a child looks, which is left behind at its deadline.
+//! A network file system whose server is gone holds whoever touches it, for ever, and no signal ends that. So unless the
+//! kernel's table of mounts says that a path is on this machine, all that [`files`](crate::files) does is done by a
+//! child: this very program, called `store`, one for a [`Machine`](crate::Machine), which is told by a pipe what to do.
+//! One that does not answer in time is killed and left behind, and from then on the store is *silent*: every request of
+//! this machine fails at once ([`FileError::is_silent`]), and so do those of a later process for as long as the one that
+//! was left behind still lives.
 
-use crate::command::{Command, CommandError};
+pub(crate) mod child;
+pub(crate) mod wire;
+
+pub use crate::files::{Entry, entries as list, modified, read};
+
+use crate::files::direct;
 use crate::files::{self, FileError};
-use crate::machine::{Host, MachineError};
-use crate::mounts;
-use nix::unistd::{AccessFlags, access};
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
+use crate::machine::Host;
+use child::Trouble;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use wire::{Request, Work};
+
+/// What a program is called with to be a child.
+pub const ARGUMENT: &str = "store";
 
 /// A file server that needs longer than this for a small file is not fit to hold the state of a cluster.
-const DEADLINE: Duration = Duration::from_secs(10);
+pub const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Something in a directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Its name.
-    pub name: String,
-    /// When it was last written, counted from 1970.
-    pub modified: Duration,
-}
+/// Where a child is noted that was left behind. In memory: no process outlives a boot.
+pub(crate) const NOTE: &str = "/run/slurm-charm/store-child";
 
-/// Reads a small file. `None`: there is none.
-pub fn read(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, MachineError> {
-    if mounts::is_on_this_machine(host, &path) {
-        return Ok(files::read(host, path)?);
-    }
-    absent(child(host, "cat").arg("--").arg(text(host, path.as_ref())).bytes())
-}
-
-/// Lists a directory, with when each entry was last written: all of it by one process. `None`: there is none.
-pub fn list(host: &Host, path: impl AsRef<Path>) -> Result<Option<Vec<Entry>>, MachineError> {
-    match mounts::is_on_this_machine(host, &path) {
-        true => Ok(list_here(&host.path(path))?),
-        false => Ok(find(host, path.as_ref(), "1")?.map(|(_, entries)| entries)),
-    }
-}
-
-/// Tells when a file was last written, counted from 1970. `None`: there is none.
-pub fn modified(host: &Host, path: impl AsRef<Path>) -> Result<Option<Duration>, MachineError> {
-    if mounts::is_on_this_machine(host, &path) {
-        return Ok(files::modified(host, path)?);
-    }
-    Ok(find(host, path.as_ref(), "0")?.map(|(itself, _)| itself.modified))
+/// What is wrong with a store, for whoever takes the system's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StoreFault {
+    /// Nothing.
+    #[default]
+    None,
+    /// It does not answer.
+    Silent,
+    /// It answers with an error.
+    Failing(io::ErrorKind),
 }
 
 /// Tells whether a directory is there and can be written by a user; by whoever asks, if there is no such user.
-pub fn is_writable(host: &Host, path: impl AsRef<Path>, user: &str) -> Result<bool, CommandError> {
-    let known = files::user_ids(host, user).ok();
-    if mounts::is_on_this_machine(host, &path) {
-        let path = host.path(path);
-        let allowed = || match (&known, path.metadata()) {
-            (Some((user, group)), Ok(found)) => may_write(&found, user.as_raw(), group.as_raw()),
-            (None, Ok(_)) => true,
-            (_, Err(_)) => false,
-        };
-        return Ok(path.is_dir() && access(&path, AccessFlags::W_OK).is_ok() && allowed());
-    }
-    let path = text(host, path.as_ref());
-    let command = match known {
-        Some(_) => child(host, "runuser").args(["-u", user, "--", "test"]),
-        None => child(host, "test"),
-    };
-    let command = command.args(["-d", &path, "-a", "-w", &path]);
-    let output = command.output()?;
-    match output.code {
-        0 => Ok(true),
-        1 => Ok(false),
-        _ => Err(command.unreadable(output.complaint())),
-    }
+pub fn is_writable(host: &Host, path: impl AsRef<Path>, user: &str) -> Result<bool, FileError> {
+    let user = files::user_ids(host, user).ok().map(|(user, group)| (user.as_raw(), group.as_raw()));
+    host.locate(path).perform(|| Work::IsWritable { user }, |path| direct::is_writable(path, user))
 }
 
-fn list_here(path: &Path) -> Result<Option<Vec<Entry>>, FileError> {
-    let Some(entries) = files::if_there(fs::read_dir(path), "list", path)? else { return Ok(None) };
-    let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|source| FileError::Access { action: "list", path: path.to_owned(), source })?;
-        let written = entry.metadata().and_then(|found| found.modified());
-        // It may go in this very moment.
-        let Some(written) = files::if_there(written, "list", path)? else { continue };
-        let name = entry.file_name().to_string_lossy().into_owned();
-        found.push(Entry { name, modified: written.duration_since(UNIX_EPOCH).unwrap_or_default() });
-    }
-    Ok(Some(found))
+/// Tells how much can be written where a path is.
+pub fn space(host: &Host, path: impl AsRef<Path>) -> Result<files::Space, FileError> {
+    host.locate(path).perform(|| Work::Space, direct::space)
 }
 
-/// Finds what is at a path, and what is in it.
-fn find(host: &Host, path: &Path, depth: &str) -> Result<Option<(Entry, Vec<Entry>)>, MachineError> {
-    // Slurm replaces its files all the time. One that goes while this looks must not make the whole directory seem to
-    // be gone.
-    let command = child(host, "find").args(["-H", &text(host, path), "-ignore_readdir_race", "-maxdepth", depth]);
-    let command = command.args(["-printf", r"%T@ %f\0"]);
-    let Some(found) = absent(command.bytes())? else { return Ok(None) };
-    let entries: Option<Vec<Entry>> = String::from_utf8_lossy(&found).split_terminator('\0').map(parse).collect();
-    let mut entries = entries.ok_or_else(|| command.unreadable("no time and name"))?.into_iter();
-    // What the path itself is comes first.
-    Ok(entries.next().map(|itself| (itself, entries.collect())))
+/// A path, and who has to touch it.
+pub(crate) struct Located<'a> {
+    pub(crate) host: &'a Host,
+    /// As the system knows it.
+    pub(crate) path: PathBuf,
+    pub(crate) on_store: bool,
 }
 
-/// An entry is `1794830922.1234567890 part_state`.
-fn parse(entry: &str) -> Option<Entry> {
-    let (time, name) = entry.split_once(' ')?;
-    let (seconds, fraction) = time.split_once('.').unwrap_or((time, "0"));
-    // One that was written before 1970 is as old as can be told.
-    let seconds = seconds.parse::<i64>().ok()?.try_into().unwrap_or(0);
-    let nanoseconds = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
-    Some(Entry { name: name.to_owned(), modified: Duration::new(seconds, nanoseconds) })
-}
-
-fn absent<T>(answer: Result<T, CommandError>) -> Result<Option<T>, MachineError> {
-    match answer {
-        Ok(found) => Ok(Some(found)),
-        Err(CommandError::Failed { stderr, .. }) if stderr.contains("No such file or directory") => Ok(None),
-        Err(error) => Err(error.into()),
+impl Located<'_> {
+    /// Does something right here, or has the child do it.
+    pub(crate) fn perform<T: DeserializeOwned>(
+        &self,
+        work: impl FnOnce() -> Work,
+        here: impl FnOnce(&Path) -> Result<T, FileError>,
+    ) -> Result<T, FileError> {
+        if !self.on_store {
+            return here(&self.path);
+        }
+        let terms = self.host.store_terms();
+        let silent = || FileError::Silent { path: self.path.clone(), seconds: terms.deadline.as_secs() };
+        let broken = FileError::access("have a child use", &self.path);
+        if let Some(runner) = self.host.runner() {
+            return match runner.store(&self.path) {
+                StoreFault::None => here(&self.path),
+                StoreFault::Silent => Err(silent()),
+                StoreFault::Failing(kind) => Err(broken(kind.into())),
+            };
+        }
+        let request = Request { path: self.path.clone(), work: work() };
+        match self.host.store_child().ask(&terms, &request) {
+            Ok(Ok(answer)) => serde_json::from_value(answer).map_err(|_| broken(io::ErrorKind::InvalidData.into())),
+            Ok(Err(failure)) => Err(failure.into()),
+            Err(Trouble::Silent) => Err(silent()),
+            Err(Trouble::Broken(error)) => Err(broken(error)),
+        }
     }
 }
 
-/// Tells whether the bits of a directory let a user make files in it.
-fn may_write(directory: &Metadata, user: u32, group: u32) -> bool {
-    const WRITE_AND_ENTER: u32 = 0o3;
-    let class = match () {
-        () if user == 0 => return true,
-        () if user == directory.uid() => 6,
-        () if group == directory.gid() => 3,
-        () => 0,
-    };
-    (directory.mode() >> class) & WRITE_AND_ENTER == WRITE_AND_ENTER
+/// Is the child: does what it is told on its standard input, until that ends.
+pub fn serve() -> ExitCode {
+    match talk(&mut io::stdin().lock(), &mut io::stdout().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
 }
 
-/// Prepares a program that looks at a store, or changes it, and is left behind at its deadline.
-pub(crate) fn child(host: &Host, program: &str) -> Command {
-    host.command(program).deadline(DEADLINE)
+fn talk(requests: &mut impl Read, answers: &mut impl Write) -> io::Result<()> {
+    let mut heard = Vec::new();
+    let mut chunk = [0; 16 * 1024];
+    loop {
+        while let Some(message) = wire::unframe(&mut heard)? {
+            let request: Request = serde_json::from_slice(&message)?;
+            answers.write_all(&wire::frame(&wire::answer(&request))?)?;
+            answers.flush()?;
+        }
+        match requests.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(length) => heard.extend_from_slice(&chunk[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
-pub(crate) fn text(host: &Host, path: &Path) -> String {
-    host.path(path).to_string_lossy().into_owned()
+/// Does one thing, as it is done without a child.
+fn direct_work(request: &Request) -> Result<Value, FileError> {
+    let (path, nobody) = (request.path.as_path(), &|_: &Path| ());
+    match &request.work {
+        Work::Read => value(direct::read(path)),
+        Work::Exists => value(Ok(path.exists())),
+        Work::List => value(direct::list(path)),
+        Work::Entries => value(direct::entries(path)),
+        Work::Modified => value(direct::modified(path)),
+        Work::Replace { content, mode, owner } => value(direct::replace(path, &content.0, *mode, *owner, nobody)),
+        Work::HasAccess { mode, owner } => value(direct::has_access(path, *mode, *owner)),
+        Work::IsOpen => value(direct::is_open(path)),
+        Work::Open => value(direct::ensure_open(path, nobody)),
+        Work::Remove => value(direct::remove(path, nobody)),
+        Work::Empty => value(direct::empty_directory(path, nobody)),
+        Work::Directory { mode, owner } => value(direct::ensure_directory(path, *mode, *owner, nobody)),
+        Work::WriteOnce { draft, content } => value(direct::write_once(path, draft, &content.0, nobody)),
+        Work::IsWritable { user } => value(direct::is_writable(path, *user)),
+        Work::Space => value(direct::space(path)),
+    }
+}
+
+fn value(found: Result<impl Serialize, FileError>) -> Result<Value, FileError> {
+    found.map(|found| serde_json::to_value(found).expect("invariant: answers have a JSON form"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::{CommandRunner, Ended};
+    use crate::files::Access;
     use crate::machine::Machine;
+    use std::fs;
+    use std::sync::{Arc, Mutex};
 
-    const HERE: &str = "1 0 0:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n";
-    const ELSEWHERE: &str = "1 0 0:1 / / rw,relatime shared:1 - nfs4 10.0.0.9:/srv rw,vers=4.2,hard\n";
+    const TABLE: &str = "1 0 0:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n\
+                         2 1 0:2 / /store rw,relatime shared:2 - nfs4 10.0.0.9:/srv rw,vers=4.2,hard\n";
 
-    fn machine(table: &str) -> (tempfile::TempDir, Machine) {
+    /// A store whose fault a test chooses.
+    #[derive(Debug, Default)]
+    struct Faulty(Mutex<StoreFault>);
+
+    impl CommandRunner for Faulty {
+        fn run(&self, _: &str, _: &[String]) -> Option<Ended> {
+            None
+        }
+        fn store(&self, path: &Path) -> StoreFault {
+            assert!(path.ends_with("x") || path.ends_with("slurm.conf"), "{}", path.display());
+            *self.0.lock().unwrap()
+        }
+    }
+
+    fn machine() -> (tempfile::TempDir, Arc<Faulty>, Machine) {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(directory.path().join("proc/self")).unwrap();
-        std::fs::write(directory.path().join("proc/self/mountinfo"), table).unwrap();
-        std::fs::create_dir(directory.path().join("state")).unwrap();
-        std::fs::write(directory.path().join("state/a b\nc"), [0, 255, 10, 13]).unwrap();
-        std::fs::write(directory.path().join("state/.d"), "").unwrap();
-        let machine = Machine::at(directory.path());
-        (directory, machine)
-    }
-
-    #[test]
-    fn a_child_sees_what_is_seen_without_it() {
-        let ((here, local), (away, distant)) = (machine(HERE), machine(ELSEWHERE));
-        for (root, host) in [(here, local.host()), (away, distant.host())] {
-            assert_eq!(read(&host, "/state/a b\nc").unwrap().unwrap(), [0, 255, 10, 13]);
-            assert_eq!(read(&host, "/none").unwrap(), None);
-            let written = root.path().join("state/.d").metadata().unwrap().modified().unwrap();
-            let written = written.duration_since(UNIX_EPOCH).unwrap();
-            assert_eq!(modified(&host, "/state/.d").unwrap(), Some(written), "to the nanosecond");
-            assert_eq!(modified(&host, "/none").unwrap(), None);
-            let mut found = list(&host, "/state").unwrap().unwrap();
-            found.sort_by(|one, other| one.name.cmp(&other.name));
-            assert_eq!(found.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), [".d", "a b\nc"]);
-            assert_eq!(found[0].modified, written);
-            assert_eq!(list(&host, "/none").unwrap(), None);
-            assert!(list(&host, "/proc/self/mountinfo/x").is_err());
-            let writable = |path: &str| is_writable(&host, path, "slurm").unwrap();
-            assert!(writable("/state") && !writable("/state/.d") && !writable("/none"));
+        for made in ["proc/self", "store/etc-slurm", "etc"] {
+            fs::create_dir_all(directory.path().join(made)).unwrap();
         }
+        fs::write(directory.path().join("proc/self/mountinfo"), TABLE).unwrap();
+        let faulty = Arc::new(Faulty::default());
+        let machine = Machine::at(directory.path()).with_runner(Arc::clone(&faulty) as Arc<dyn CommandRunner>);
+        (directory, faulty, machine)
     }
 
     #[test]
-    fn a_store_of_another_machine_is_never_touched_by_this_process() {
-        use std::os::unix::fs::PermissionsExt;
-        let (root, machine) = machine(ELSEWHERE);
-        for program in ["cat", "find", "test"] {
-            let path = root.path().join(program);
-            std::fs::write(&path, "#!/bin/sh\necho \"$0: Stale file handle\" >&2; exit 2\n").unwrap();
-            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    fn whoever_takes_the_place_of_the_system_is_asked_about_a_store_and_nothing_else() {
+        let (_root, faulty, machine) = machine();
+        let (host, writer) = (machine.host(), machine.writer());
+        files::ensure_link(&writer, "/etc/slurm", "/store/etc-slurm", "1").unwrap();
+        for path in ["/store/x", "/etc/slurm/slurm.conf"] {
+            let write = || files::replace(&writer, path, b"one", &Access::own(0o600));
+            *faulty.0.lock().unwrap() = StoreFault::None;
+            assert!(write().unwrap());
+            *faulty.0.lock().unwrap() = StoreFault::Silent;
+            assert!(write().unwrap_err().is_silent());
+            let error = files::read(&host, path).unwrap_err();
+            assert!(error.is_silent(), "{error}");
+            assert!(error.to_string().starts_with("no answer within 10 s from the file system of "), "{error}");
+            assert!(!files::exists(&host, path));
+            *faulty.0.lock().unwrap() = StoreFault::Failing(io::ErrorKind::StaleNetworkFileHandle);
+            let error = files::modified(&host, path).unwrap_err();
+            assert!(!error.is_silent(), "{error}");
         }
-        let host = machine.with_search_path(root.path()).host();
-        assert!(read(&host, "/state/.d").is_err());
-        assert!(list(&host, "/state").is_err());
-        assert!(modified(&host, "/state/.d").is_err());
-        assert!(is_writable(&host, "/state", "slurm").is_err());
+        // What is on this machine is of no interest to it.
+        assert!(files::replace(&writer, "/etc/y", b"one", &Access::own(0o600)).unwrap());
+        assert_eq!(fs::read(machine.path("/store/etc-slurm/slurm.conf")).unwrap(), b"one");
     }
 
     #[test]
-    fn a_directory_is_written_by_whom_its_bits_allow() {
-        use std::os::unix::fs::PermissionsExt;
+    fn a_child_does_what_it_is_told_in_order() {
         let directory = tempfile::tempdir().unwrap();
-        let (owner, group) = (directory.path().metadata().unwrap().uid(), directory.path().metadata().unwrap().gid());
-        for (mode, expected) in [
-            (0o700, (true, false, false)),
-            (0o770, (true, true, false)),
-            (0o777, (true, true, true)),
-            (0o500, (false, false, false)),
-        ] {
-            std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(mode)).unwrap();
-            let found = directory.path().metadata().unwrap();
-            // Whoever runs the tests may be root, to whom bits mean nothing.
-            let as_owner = owner == 0 || may_write(&found, owner, group + 1) == expected.0;
-            assert!(as_owner, "{mode:o}");
-            assert_eq!(may_write(&found, owner + 7, group), expected.1, "{mode:o}");
-            assert_eq!(may_write(&found, owner + 7, group + 7), expected.2, "{mode:o}");
-            assert!(may_write(&found, 0, 0));
+        let path = directory.path().join("x");
+        let own = (nix::unistd::Uid::effective().as_raw(), nix::unistd::Gid::effective().as_raw());
+        let replace = Work::Replace { content: wire::Content(vec![0, 255, 10]), mode: 0o600, owner: own };
+        let requests = [replace, Work::Read, Work::Remove, Work::Read].map(|work| Request { path: path.clone(), work });
+        let said: Vec<u8> = requests.iter().flat_map(|request| wire::frame(request).unwrap()).collect();
+        let mut heard = Vec::new();
+        talk(&mut said.as_slice(), &mut heard).unwrap();
+        let mut answers = Vec::new();
+        while let Some(message) = wire::unframe(&mut heard).unwrap() {
+            answers.push(serde_json::from_slice::<wire::Answer>(&message).unwrap().unwrap());
         }
-    }
-
-    #[test]
-    fn a_file_that_never_answers_is_left_behind() {
-        let (root, machine) = machine(ELSEWHERE);
-        // Nobody writes into this pipe, so whoever opens it waits.
-        nix::unistd::mkfifo(&root.path().join("x"), nix::sys::stat::Mode::S_IRUSR).unwrap();
-        let host = machine.host();
-        let outcome =
-            child(&host, "cat").deadline(Duration::from_millis(100)).arg(text(&host, Path::new("/x"))).bytes();
-        assert!(matches!(outcome, Err(CommandError::TimedOut { .. })), "{outcome:?}");
-    }
-
-    #[test]
-    fn times_are_read_to_the_nanosecond() {
-        let at = |text: &str| parse(text).map(|entry| entry.modified);
-        assert_eq!(at("12.5 x"), Some(Duration::from_millis(12_500)));
-        assert_eq!(at("12.0123456789 x"), Some(Duration::new(12, 12_345_678)));
-        assert_eq!(at("-3.5 x"), Some(Duration::from_millis(500)));
-        assert_eq!((at(""), at("x y"), at("12")), (None, None, None));
+        assert_eq!(answers, [Value::Bool(true), Value::from("AP8K"), Value::Bool(true), Value::Null]);
+        assert!(talk(&mut [0, 0, 0, 1, b'{'].as_slice(), &mut heard).is_err());
     }
 }
