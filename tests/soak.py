@@ -15,6 +15,7 @@ is drained, the job held) or that they ended (it waits for them until the node r
 may a slurmctld that is replaced by a reconfigure forget a job that it could not yet start, because slurmd had just been
 killed. An operator puts that right; of any other job it would be a failure.
 """
+import contextlib
 import datetime
 import os
 import random
@@ -114,13 +115,15 @@ class Soak:
             cluster.juju.integrate("slurmctld", GUEST)
             self.guest = False
         elif self.guest:
-            cluster.juju.remove_relation("slurmctld", GUEST)
             self.guest = False
+            cluster.juju.remove_relation("slurmctld", GUEST)
         else:
             try:
                 cluster.juju.integrate("slurmctld", GUEST)
             except jubilant.CLIError as error:
+                # The one before has not ended yet.
                 assert "already exists" in error.stderr, error
+                return
             # From now on jobs may wait in it: they hold the partition until it is back.
             self.guest = GUEST in cluster.partitions() and cluster.partition(GUEST)["State"] == "UP"
 
@@ -238,6 +241,8 @@ class Soak:
                 if ":" in used and int(used.split(":")[0]) >= 2
             }
             lost = {job for job in (held | stale) - self.in_doubt if not self.fell_into_a_gap(job)}
+            if lost:
+                self.show()
             assert not lost, f"held {held}, without an end {stale}; of these nobody knows why: {lost}"
             for job in held:
                 self.cluster.scontrol("release", job)
@@ -251,7 +256,7 @@ class Soak:
             pass  # Nobody answers: later.
 
     def show(self):
-        """Prints what an administrator would look at."""
+        """Prints what an administrator would look at. A machine that is just going away does not answer."""
         for words in (
             ["squeue", "--format=%i %T %M %N %r"],
             ["sinfo", "--Node", "--long"],
@@ -264,13 +269,10 @@ class Soak:
             )
         )
         for unit in self.nodes():
-            print(
-                unit,
-                self.cluster.shell(
-                    unit, f"scontrol listjobs {unit.replace('/', '-')} || true; ps -e -o lstart,args | grep slurm"
-                ),
-            )
-            print(self.cluster.root(unit, "journalctl", "--quiet", "--no-pager", "--unit=slurmd", "--output=short-iso"))
+            script = f"scontrol listjobs {unit.replace('/', '-')} || true; ps -e -o lstart,args | grep slurm"
+            journal = "journalctl --quiet --no-pager --unit=slurmd --output=short-iso"
+            with contextlib.suppress(jubilant.CLIError):
+                print(unit, self.cluster.shell(unit, f"{script}; {journal}"))
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,7 @@
 //! | start options and detection of a compute node | [`slurmd`], [`hardware`], [`version`] |
 //! | keys of `auth/slurm` and `auth/jwt` | [`keys`] |
 //! | a shared state directory: is it there, is it ours, who serves | [`mounts`], [`store`], [`sentinel`], [`heartbeat`] |
+//! | no slurmctld where nothing can be saved | [`fence`] |
 //!
 //! # What it refuses to do
 //!
@@ -48,6 +49,7 @@
 pub mod address;
 pub mod clock;
 pub mod command;
+pub mod fence;
 pub mod files;
 pub mod hardware;
 pub mod heartbeat;

@@ -23,7 +23,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use wire::{Request, Work};
+use wire::{Beat, Request, Work};
 
 /// What a program is called with to be a child.
 pub const ARGUMENT: &str = "store";
@@ -140,7 +140,18 @@ fn direct_work(request: &Request) -> Result<Value, FileError> {
         Work::WriteOnce { draft, content } => value(direct::write_once(path, draft, &content.0, nobody)),
         Work::IsWritable { user } => value(direct::is_writable(path, *user)),
         Work::Space => value(direct::space(path)),
+        Work::Beat { stamp, marker } => value(Ok(beat(path, *stamp, marker))),
     }
+}
+
+/// The write comes first: what is read afterwards may come from a memory that no server stands behind.
+fn beat(path: &Path, stamp: u64, marker: &Path) -> Beat {
+    let written = direct::probe(path, stamp).and_then(|()| direct::read(marker));
+    let (marker, error) = match written {
+        Ok(found) => (found.map(|found| String::from_utf8_lossy(&found.0).into_owned()), None),
+        Err(error) => (None, Some(wire::Failure::from(error).to_string())),
+    };
+    Beat { marker, error, space: path.parent().and_then(|directory| direct::space(directory).ok()) }
 }
 
 fn value(found: Result<impl Serialize, FileError>) -> Result<Value, FileError> {

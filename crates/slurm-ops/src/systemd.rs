@@ -8,6 +8,9 @@ use std::time::Duration;
 /// A start may wait for a daemon to say that it is ready; this is when we stop waiting, not when systemd does.
 const JOB_DEADLINE: Duration = Duration::from_secs(120);
 
+/// Sending a signal waits for nobody.
+const KILL_DEADLINE: Duration = Duration::from_secs(5);
+
 /// Where unit files and drop-ins of administrators are, and ours.
 const UNITS: &str = "/etc/systemd/system";
 /// Where unit files are that the next boot takes away.
@@ -133,6 +136,12 @@ pub fn reload(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
 /// Stops a unit and waits until it is gone.
 pub fn stop(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
     job(writer, &["stop", "--", unit])
+}
+
+/// Ends all processes of a unit the hard way.
+pub fn kill(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
+    let command = systemctl(writer.host()).args(["kill", "--signal=KILL", "--", unit]);
+    command.deadline(KILL_DEADLINE).run().map(drop)
 }
 
 /// Has a unit start with the machine.

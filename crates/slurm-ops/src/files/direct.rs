@@ -192,6 +192,14 @@ fn may_write(directory: &Metadata, user: u32, group: u32) -> bool {
     (directory.mode() >> class) & WRITE_AND_ENTER == WRITE_AND_ENTER
 }
 
+/// Writes a time over the one of before, such that it survives a power cut. Needs no space but the first time.
+pub(crate) fn probe(path: &Path, stamp: u64) -> Result<(), FileError> {
+    let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(path);
+    let mut file = opened.map_err(FileError::access("open", path))?;
+    writeln!(file, "{stamp:020}").map_err(FileError::access("write", path))?;
+    file.sync_all().map_err(FileError::access("write out", path))
+}
+
 pub(crate) fn space(path: &Path) -> Result<Space, FileError> {
     let found = statvfs(path).map_err(|error| FileError::access("look at the space of", path)(error.into()))?;
     Ok(Space {

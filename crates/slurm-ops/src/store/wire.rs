@@ -1,8 +1,8 @@
 //! What a child is asked about a store, how it answers, and how both go through a pipe. Shows no content of a file.
 
 use super::direct_work;
-use crate::files::FileError;
 use crate::files::direct::Owner;
+use crate::files::{FileError, Space};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -27,16 +27,36 @@ pub(crate) enum Work {
     List,
     Entries,
     Modified,
-    Replace { content: Content, mode: u32, owner: Owner },
-    HasAccess { mode: u32, owner: Owner },
+    Replace {
+        content: Content,
+        mode: u32,
+        owner: Owner,
+    },
+    HasAccess {
+        mode: u32,
+        owner: Owner,
+    },
     IsOpen,
     Open,
     Remove,
     Empty,
-    Directory { mode: u32, owner: Owner },
-    WriteOnce { draft: PathBuf, content: Content },
-    IsWritable { user: Option<Owner> },
+    Directory {
+        mode: u32,
+        owner: Owner,
+    },
+    WriteOnce {
+        draft: PathBuf,
+        content: Content,
+    },
+    IsWritable {
+        user: Option<Owner>,
+    },
     Space,
+    /// Writes a probe, and looks at the marker and the space.
+    Beat {
+        stamp: u64,
+        marker: PathBuf,
+    },
 }
 
 impl Work {
@@ -70,6 +90,21 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
+/// What a probe of the fence found.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Beat {
+    pub(crate) marker: Option<String>,
+    pub(crate) space: Option<Space>,
+    /// Why the write, or the look at the marker, did not work.
+    pub(crate) error: Option<String>,
+}
+
+impl Beat {
+    pub(crate) fn failed(why: String) -> Self {
+        Self { error: Some(why), ..Self::default() }
+    }
+}
+
 /// How the child answers: with a value of the form that the work has, or why it could not do it.
 pub(crate) type Answer = Result<Value, Failure>;
 
@@ -81,6 +116,12 @@ pub(crate) struct Failure {
     /// The system's number for it.
     code: Option<i32>,
     text: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "could not {} {}: {}", self.action, self.path.display(), self.text)
+    }
 }
 
 impl From<FileError> for Failure {

@@ -1,0 +1,297 @@
+//! A fence with real children, on machines that are directories. The daemon that is fenced is made up: what the fence
+//! does to it is written down.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+use nix::sys::stat::Mode;
+use slurm_ops::Machine;
+use slurm_ops::fence::watch::{Daemon, DaemonState, Watch};
+use slurm_ops::fence::{self, FenceState, Gate, Settings, Why, guard};
+use std::cell::{Cell, RefCell};
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_slurmctld-charm");
+const LOCAL: &str = "1 0 0:1 / / rw - ext4 /dev/vda1 rw\n";
+const STORE: &str = "2 1 0:2 / /store rw - fuse.mfs mfsmaster:9421 rw\n";
+
+/// A daemon that does what it is told.
+struct Played {
+    state: Cell<DaemonState>,
+    told: RefCell<Vec<&'static str>>,
+}
+
+impl Daemon for Played {
+    fn state(&self, service: &str) -> DaemonState {
+        assert_eq!(service, "slurmctld.service");
+        self.state.get()
+    }
+    fn kill(&self, _: &str) {
+        self.told.borrow_mut().push("kill");
+    }
+    fn start(&self, _: &str) {
+        self.state.set(DaemonState::Runs);
+        self.told.borrow_mut().push("start");
+    }
+}
+
+struct Stage {
+    root: tempfile::TempDir,
+    machine: Machine,
+    program: PathBuf,
+    daemon: Played,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        // A program of this test alone, to tell its processes from those of others.
+        let program = root.path().join("program");
+        fs::copy(BINARY, &program).unwrap();
+        let machine = Machine::at(root.path()).with_program(&program);
+        let daemon = Played { state: Cell::new(DaemonState::Runs), told: RefCell::default() };
+        let stage = Self { root, machine, program, daemon };
+        stage.write("proc/self/mountinfo", &format!("{LOCAL}{STORE}"));
+        stage.write("store/state/.cluster", "lab\n");
+        stage.set(&Stage::settings());
+        stage
+    }
+
+    fn settings() -> Settings {
+        Settings {
+            directory: "/store".to_owned(),
+            state_directory: "/store/state".to_owned(),
+            marker: "lab".to_owned(),
+            patience: Duration::from_secs(2),
+            service: "slurmctld.service".to_owned(),
+            reserve: 1,
+        }
+    }
+
+    fn set(&self, settings: &Settings) {
+        fence::ensure_settings(&self.machine.writer(), settings).unwrap();
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn probe(&self) -> PathBuf {
+        let found = fs::read_dir(self.path("store")).unwrap().flatten();
+        let mut probes = found.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/.probe-"));
+        let probe = probes.next().unwrap();
+        assert_eq!(probes.next(), None);
+        probe
+    }
+
+    /// Has the fence take turns, each a fraction of a second long, until something is so. Returns what it says then.
+    fn until(&self, watch: &mut Watch, wanted: impl Fn(&FenceState) -> bool) -> FenceState {
+        let end = Instant::now() + Duration::from_secs(30);
+        loop {
+            let turn = Instant::now();
+            watch.turn(&self.daemon, turn + Duration::from_millis(100));
+            assert!(turn.elapsed() < Duration::from_secs(1), "nothing may hold the fence");
+            let state = fence::look(&self.machine.host());
+            match state {
+                Some(state) if wanted(&state) => return state,
+                state => assert!(Instant::now() < end, "{state:?}"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn open(&self, watch: &mut Watch) -> FenceState {
+        self.until(watch, |state| state.state == Gate::Open)
+    }
+
+    fn closed(&self, watch: &mut Watch) -> Why {
+        self.until(watch, |state| state.state == Gate::Closed).why.unwrap()
+    }
+
+    fn told(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.daemon.told.borrow_mut())
+    }
+
+    fn may_start(&self) -> Result<(), String> {
+        guard::may_start(&self.machine.host(), Duration::from_millis(10))
+    }
+}
+
+/// How many processes run a program.
+fn running(program: &Path) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes.filter(|entry| fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == program)).count()
+}
+
+#[test]
+fn a_store_that_takes_writes_lets_slurmctld_serve() {
+    let stage = Stage::new();
+    assert_eq!(stage.may_start().unwrap_err(), "the fence does not run");
+    let mut watch = Watch::new(stage.machine.clone());
+    let state = stage.open(&mut watch);
+    assert!(state.is_open() && state.why.is_none() && state.last_write.is_some() && state.total > 0, "{state:?}");
+    assert_eq!(fs::read_to_string(stage.probe()).unwrap().len(), 21);
+    assert_eq!(stage.told(), [""; 0]);
+    stage.may_start().unwrap();
+    // The guard looks for itself.
+    stage.write("store/state/.cluster", "other\n");
+    assert_eq!(stage.may_start().unwrap_err(), "/store/state belongs to `other`");
+}
+
+#[test]
+fn it_closes_at_once_for_what_is_wrong_and_opens_when_it_is_right_again() {
+    let stage = Stage::new();
+    let mut watch = Watch::new(stage.machine.clone());
+    stage.open(&mut watch);
+    let (marker, table, whole) = ("store/state/.cluster", "proc/self/mountinfo", format!("{LOCAL}{STORE}"));
+    let trigger = whole.replace("fuse.mfs", "autofs");
+    let cases = [
+        (marker, Some("other\n"), "lab\n", Why::Marker { found: Some("other".to_owned()) }),
+        (marker, None, "lab\n", Why::Marker { found: None }),
+        (table, Some(LOCAL), &whole, Why::NotMounted),
+        (table, Some(&trigger), &whole, Why::NotMounted),
+    ];
+    for (file, bad, good, expected) in cases {
+        match bad {
+            Some(text) => stage.write(file, text),
+            None => fs::remove_file(stage.path(file)).unwrap(),
+        }
+        let began = Instant::now();
+        assert_eq!(stage.closed(&mut watch), expected);
+        assert!(began.elapsed() < Duration::from_secs(2), "{expected:?} needs no patience");
+        assert!(stage.may_start().unwrap_err().starts_with("the fence is closed: "));
+        // One that is still there, or there again, is killed again.
+        watch.turn(&stage.daemon, Instant::now());
+        let told = stage.told();
+        assert!(told.len() >= 2 && told.iter().all(|word| *word == "kill"), "{told:?}");
+        stage.daemon.state.set(DaemonState::Failed);
+        watch.turn(&stage.daemon, Instant::now());
+        stage.write(file, good);
+        stage.open(&mut watch);
+        assert_eq!(stage.told(), ["start"]);
+        stage.may_start().unwrap();
+    }
+}
+
+#[test]
+fn a_full_store_closes_it_and_settings_are_read_anew() {
+    let stage = Stage::new();
+    let mut watch = Watch::new(stage.machine.clone());
+    stage.open(&mut watch);
+    stage.set(&Settings { reserve: u64::MAX, ..Stage::settings() });
+    assert!(matches!(stage.closed(&mut watch), Why::Full { free } if free > 0));
+    stage.set(&Stage::settings());
+    stage.open(&mut watch);
+    let told = stage.told();
+    assert_eq!((told.first(), told.last()), (Some(&"kill"), Some(&"start")), "{told:?}");
+}
+
+#[test]
+fn whoever_was_stopped_by_somebody_else_is_not_started() {
+    let stage = Stage::new();
+    stage.daemon.state.set(DaemonState::Stopped);
+    let mut watch = Watch::new(stage.machine.clone());
+    stage.open(&mut watch);
+    stage.write("store/state/.cluster", "other\n");
+    stage.closed(&mut watch);
+    stage.write("store/state/.cluster", "lab\n");
+    stage.open(&mut watch);
+    assert_eq!(stage.told(), [""; 0]);
+}
+
+#[test]
+fn a_store_that_refuses_writes_closes_it_after_a_while() {
+    let stage = Stage::new();
+    let mut watch = Watch::new(stage.machine.clone());
+    stage.open(&mut watch);
+    let probe = stage.probe();
+    fs::remove_file(&probe).unwrap();
+    fs::create_dir(&probe).unwrap();
+    let why = stage.closed(&mut watch);
+    assert!(matches!(&why, Why::NoWrite { for_seconds: 2.., error: Some(error) } if error.contains("Is a directory")));
+    fs::remove_dir(&probe).unwrap();
+    stage.open(&mut watch);
+}
+
+/// Nobody reads from this pipe, so whoever opens it waits, as for a server that is gone.
+#[test]
+fn a_store_that_does_not_answer_closes_it_with_one_child_that_waits() {
+    let stage = Stage::new();
+    let mut watch = Watch::new(stage.machine.clone());
+    stage.open(&mut watch);
+    let probe = stage.probe();
+    fs::remove_file(&probe).unwrap();
+    nix::unistd::mkfifo(&probe, Mode::S_IRWXU).unwrap();
+    let began = Instant::now();
+    assert!(matches!(stage.closed(&mut watch), Why::NoWrite { for_seconds: 2.., .. }));
+    assert!(began.elapsed() > Duration::from_secs(1), "it has patience");
+    for _ in 0..3 {
+        watch.turn(&stage.daemon, Instant::now());
+    }
+    assert_eq!(running(&stage.program), 1);
+    assert!(stage.told().contains(&"kill"));
+    // A fence that is started now knows that one waits, and that it was closed.
+    let mut second = Watch::new(stage.machine.clone());
+    second.turn(&stage.daemon, Instant::now());
+    assert_eq!(running(&stage.program), 1);
+    let state = fence::look(&stage.machine.host()).unwrap();
+    assert!(state.state == Gate::Closed && state.killed, "{state:?}");
+    drop(second);
+    // The store answers again.
+    let released = OpenOptions::new().read(true).write(true).open(&probe).unwrap();
+    fs::remove_file(&probe).unwrap();
+    stage.open(&mut watch);
+    assert_eq!(stage.told().last(), Some(&"start"));
+    drop(released);
+    drop(watch);
+    assert_eq!(running(&stage.program), 0);
+}
+
+thread_local! {
+    /// How much the clock of a test is ahead, in seconds.
+    static AHEAD: Cell<u64> = const { Cell::new(0) };
+}
+
+#[test]
+fn a_machine_that_stood_still_is_closed_before_anything_else() {
+    fn clock() -> Duration {
+        Duration::from_secs(1000 + AHEAD.get())
+    }
+    let stage = Stage::new();
+    let mut watch = Watch::with_clock(stage.machine.clone(), clock);
+    stage.open(&mut watch);
+    AHEAD.set(60);
+    watch.turn(&stage.daemon, Instant::now());
+    assert_eq!(stage.told(), ["kill"]);
+    assert_eq!(fence::look(&stage.machine.host()).unwrap().why, Some(Why::Frozen));
+    stage.open(&mut watch);
+    assert_eq!(stage.told().last(), Some(&"start"));
+}
+
+#[test]
+fn a_fence_that_is_started_anew_goes_on_and_kills_nobody_for_that() {
+    let stage = Stage::new();
+    let mut watch = Watch::new(stage.machine.clone());
+    stage.open(&mut watch);
+    drop(watch);
+    let mut watch = Watch::new(stage.machine.clone());
+    let state = stage.open(&mut watch);
+    assert!(state.is_open(), "{state:?}");
+    assert_eq!(stage.told(), [""; 0]);
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "starts the program as systemd does")]
+fn the_guard_of_a_machine_without_a_fence_says_so() {
+    let output = std::process::Command::new(BINARY).arg(fence::GUARD_ARGUMENT).env_clear().output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text, "slurmctld must not start: the fence has no settings\n");
+}

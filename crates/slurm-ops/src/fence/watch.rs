@@ -1,0 +1,365 @@
+//! The fence at work: once a second a probe, a decision, and what follows from it.
+//!
+//! Nothing here touches the store. The child does, and while it is held by one that does not answer, time goes on and
+//! decides.
+
+use super::{FenceState, Gate, History, STATE, Seen, Settings, VERSION, Verdict, decide, look, settings};
+use crate::clock;
+use crate::files::{self, Access};
+use crate::hostname;
+use crate::machine::Machine;
+use crate::mounts::{self, Mount};
+use crate::store::child::{Talk, left_behind, remember};
+use crate::store::wire::{Beat, Request, Work};
+use crate::systemd;
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How often to probe.
+pub const RHYTHM: Duration = Duration::from_secs(1);
+/// When to end a child that does not answer, for those file systems that let go of a process that is killed.
+const ABANDON: Duration = Duration::from_secs(10);
+/// Where the child is noted, so that a fence that is started anew does not start another one beside it.
+const CHILD: &str = "/run/slurmctld-charm/fence-child";
+/// How many probes are remembered.
+const REMEMBERED: usize = 60;
+/// What a fence that did not run for a while gives the store before it closes.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// What is fenced.
+pub trait Daemon {
+    /// Tells whether it runs.
+    fn state(&self, service: &str) -> DaemonState;
+    /// Ends it the hard way.
+    fn kill(&self, service: &str);
+    /// Starts it, and does not wait for it.
+    fn start(&self, service: &str);
+}
+
+/// What a daemon does, as far as a fence has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DaemonState {
+    Runs,
+    /// Nobody wants it to run.
+    Stopped,
+    /// It should run and does not.
+    Failed,
+    /// Could not ask.
+    Unknown,
+}
+
+/// A daemon of systemd.
+#[derive(Debug)]
+struct Service(Machine);
+
+impl Daemon for Service {
+    fn state(&self, service: &str) -> DaemonState {
+        match systemd::state(&self.0.host(), service) {
+            Ok(unit) if unit.main_pid.is_some() => DaemonState::Runs,
+            Ok(unit) if unit.active == "failed" => DaemonState::Failed,
+            Ok(_) => DaemonState::Stopped,
+            Err(error) => {
+                say(&error);
+                DaemonState::Unknown
+            }
+        }
+    }
+
+    fn kill(&self, service: &str) {
+        if let Err(error) = systemd::kill(&self.0.writer(), service) {
+            say(&error);
+        }
+    }
+
+    fn start(&self, service: &str) {
+        let started = systemd::reset_failed(&self.0.writer(), service)
+            .and_then(|()| systemd::start_no_block(&self.0.writer(), service));
+        if let Err(error) = started {
+            say(&error);
+        }
+    }
+}
+
+/// Is the fence, for as long as the process lives.
+pub fn run() -> ExitCode {
+    let machine = Machine::new();
+    let daemon = Service(machine.clone());
+    let mut watch = Watch::new(machine);
+    loop {
+        let next = Instant::now() + RHYTHM;
+        watch.turn(&daemon, next);
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// Says something to the journal: systemd keeps what a service writes to its standard error.
+fn say(what: &dyn std::fmt::Display) {
+    eprintln!("{what}");
+}
+
+/// Returns the time since boot, with all of it in which the machine stood still.
+pub(crate) fn boot_time() -> Duration {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from)
+}
+
+/// A fence with what it knows.
+#[derive(Debug)]
+pub struct Watch {
+    machine: Machine,
+    /// With when their file was written.
+    settings: Option<(Settings, Option<Duration>)>,
+    history: History,
+    child: Probe,
+    /// The fence killed the daemon.
+    killed: bool,
+    /// Since when it is open or closed, in seconds since 1970.
+    since: u64,
+    /// In milliseconds, the last one last.
+    taken: VecDeque<u64>,
+    space: (u64, u64),
+    boot_id: String,
+    /// A durable write was seen since the start, in seconds since 1970.
+    last_write: Option<u64>,
+    host_name: String,
+    clock: fn() -> Duration,
+}
+
+/// The child and what it was asked.
+#[derive(Debug, Default)]
+struct Probe {
+    talk: Option<Talk>,
+    /// When, by the clock of the fence and by that of the process.
+    asked: Option<(Duration, Instant)>,
+    killed: bool,
+}
+
+impl Watch {
+    /// Returns a fence that goes on where the one before it stopped.
+    pub fn new(machine: Machine) -> Self {
+        Self::with_clock(machine, boot_time)
+    }
+
+    /// Returns one with another clock.
+    pub fn with_clock(machine: Machine, clock: fn() -> Duration) -> Self {
+        let host = machine.host();
+        let boot_id = files::read_text(&host, "/proc/sys/kernel/random/boot_id").ok().flatten().unwrap_or_default();
+        let boot_id = boot_id.trim().to_owned();
+        let now = clock();
+        let mut watch = Self {
+            settings: None,
+            history: History { last_write: now, last_look: now, seen: None, good: 0, closed: None },
+            child: Probe::default(),
+            killed: false,
+            since: clock::now(),
+            taken: VecDeque::new(),
+            space: (0, 0),
+            last_write: None,
+            host_name: hostname::short().map_or_else(|_| "unknown".to_owned(), |name| name.to_string()),
+            clock,
+            boot_id,
+            machine,
+        };
+        watch.read_settings();
+        if let Some(before) = look(&host).filter(|before| before.boot_id == watch.boot_id) {
+            watch.go_on(&before, now);
+        }
+        watch
+    }
+
+    /// Takes up what the fence before knew. After a while without one, nobody knows what the store did meanwhile: it is
+    /// given a moment to show.
+    fn go_on(&mut self, before: &FenceState, now: Duration) {
+        let patience = self.settings.as_ref().map_or(Duration::ZERO, |(settings, _)| settings.patience);
+        let last_write = Duration::from_millis(before.last_write_boot_ms);
+        let least = now.saturating_sub(patience.saturating_sub(GRACE));
+        self.history.last_write = if before.stale { last_write.max(least) } else { last_write };
+        self.history.closed = before.why.clone().filter(|_| before.state == Gate::Closed);
+        (self.killed, self.since) = (before.killed, before.since);
+    }
+
+    /// Probes, decides, says so and acts, within the time until `next`.
+    pub fn turn(&mut self, daemon: &dyn Daemon, next: Instant) {
+        self.read_settings();
+        let Some((settings, _)) = self.settings.clone() else { return };
+        // First of all the clock: this machine may have stood still.
+        self.judge(daemon, &settings, true);
+        self.probe(&settings, next);
+        self.judge(daemon, &settings, false);
+    }
+
+    fn read_settings(&mut self) {
+        let host = self.machine.host();
+        let written = files::modified(&host, super::SETTINGS).ok().flatten();
+        if self.settings.as_ref().is_some_and(|(_, known)| *known == written) {
+            return;
+        }
+        // A file that cannot be read changes nothing.
+        if let Some(settings) = settings(&host) {
+            self.settings = Some((settings, written));
+        }
+    }
+
+    /// Decides, and says so before anything follows from it: the guard of a daemon that is started reads what is said.
+    /// A daemon that runs although the fence was closed before is only looked for if `again`.
+    fn judge(&mut self, daemon: &dyn Daemon, settings: &Settings, again: bool) {
+        let now = (self.clock)();
+        let verdict = decide(now, &self.history, settings);
+        self.history.last_look = now;
+        let was_closed = self.history.closed.is_some();
+        self.history.closed = match &verdict {
+            Verdict::Closed(why) => Some(why.clone()),
+            Verdict::Open => None,
+        };
+        if was_closed != self.history.closed.is_some() {
+            (self.since, self.history.good) = (clock::now(), 0);
+            say(&self.history.closed.as_ref().map_or_else(|| "open".to_owned(), |why| format!("closed: {why}")));
+        }
+        if self.history.seen.is_some() || self.history.closed.is_some() {
+            self.tell();
+        }
+        match verdict {
+            Verdict::Closed(_) if again || !was_closed => {
+                // Who cannot be asked about may run.
+                if matches!(daemon.state(&settings.service), DaemonState::Runs | DaemonState::Unknown) {
+                    daemon.kill(&settings.service);
+                    self.killed = true;
+                }
+            }
+            Verdict::Open if was_closed => {
+                if self.killed || daemon.state(&settings.service) == DaemonState::Failed {
+                    daemon.start(&settings.service);
+                }
+                self.killed = false;
+            }
+            Verdict::Closed(_) | Verdict::Open => {}
+        }
+    }
+
+    /// Asks the child, or waits for the answer to an earlier question, until `next`.
+    fn probe(&mut self, settings: &Settings, next: Instant) {
+        if self.child.asked.is_none() && !self.ask(settings, next) {
+            return;
+        }
+        let (Some(talk), Some((began, sent))) = (&mut self.child.talk, self.child.asked) else { return };
+        match talk.receive(next) {
+            Ok(answer) => {
+                self.child.asked = None;
+                let took = u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX);
+                self.taken.push_back(took);
+                if self.taken.len() > REMEMBERED {
+                    self.taken.pop_front();
+                }
+                let beat = answer.map_err(|failure| failure.to_string()).and_then(|beat| {
+                    serde_json::from_value::<Beat>(beat).map_err(|_| "an answer that cannot be read".to_owned())
+                });
+                self.take(settings, began, beat.unwrap_or_else(Beat::failed));
+            }
+            Err(error) if error.kind() == ErrorKind::TimedOut => {
+                if sent.elapsed() > ABANDON && !self.child.killed {
+                    talk.kill();
+                    self.child.killed = true;
+                }
+            }
+            // It has ended, as one does that was killed once the store lets go of it.
+            Err(error) => {
+                if talk.has_ended() {
+                    self.child = Probe::default();
+                }
+                self.take(settings, began, Beat::failed(error.to_string()));
+            }
+        }
+    }
+
+    /// Starts a child if there is none, and asks it. Tells whether there is an answer to wait for.
+    fn ask(&mut self, settings: &Settings, next: Instant) -> bool {
+        let host = self.machine.host();
+        if self.child.talk.is_none() {
+            let note = host.path(CHILD);
+            // One of the fence before may still wait for the store.
+            if left_behind(&note).is_some() {
+                return false;
+            }
+            match Talk::start(host.program()) {
+                Ok(talk) => {
+                    let _ = remember(talk.id(), &note);
+                    self.child = Probe { talk: Some(talk), ..Probe::default() };
+                }
+                Err(error) => say(&format!("could not start a child: {error}")),
+            }
+        }
+        let Some(talk) = &mut self.child.talk else { return false };
+        let began = (self.clock)();
+        let probe = Path::new(&settings.directory).join(format!(".probe-{}", self.host_name));
+        let work = Work::Beat { stamp: clock::now(), marker: host.path(settings.marker_file()) };
+        match talk.send(&Request { path: host.path(probe), work }, next) {
+            Ok(()) => {
+                self.child.asked = Some((began, Instant::now()));
+                true
+            }
+            Err(_) => {
+                talk.kill();
+                if talk.has_ended() {
+                    self.child = Probe::default();
+                }
+                false
+            }
+        }
+    }
+
+    /// Takes in what a probe found that was begun at a time.
+    fn take(&mut self, settings: &Settings, began: Duration, beat: Beat) {
+        let mount = mounts::mount_at(&self.machine.host(), &settings.directory);
+        let mounted = matches!(mount, Ok(Mount::Mounted { .. }));
+        let before = self.history.seen.take().unwrap_or_default();
+        let space = beat.space;
+        let seen = Seen {
+            mounted,
+            marker: beat.marker,
+            free: space.map_or(before.free, |space| space.free),
+            free_files: space.map_or(before.free_files, |space| space.free_files),
+            error: beat.error,
+        };
+        if let Some(space) = space {
+            self.space = (space.free, space.total);
+        }
+        if mounted && seen.error.is_none() {
+            self.history.last_write = self.history.last_write.max(began);
+            self.last_write = Some(clock::now().saturating_sub((self.clock)().saturating_sub(began).as_secs()));
+        }
+        self.history.good = if seen.is_good(settings) { self.history.good.saturating_add(1) } else { 0 };
+        self.history.seen = Some(seen);
+    }
+
+    /// Leaves what is known in a file.
+    fn tell(&self) {
+        let waiting = self.child.asked.map_or(0, |(_, sent)| u64::try_from(sent.elapsed().as_millis()).unwrap_or(0));
+        let mut sorted: Vec<u64> = self.taken.iter().copied().collect();
+        sorted.sort_unstable();
+        let state = FenceState {
+            version: VERSION,
+            state: if self.history.closed.is_some() { Gate::Closed } else { Gate::Open },
+            since: self.since,
+            why: self.history.closed.clone(),
+            last_write: self.last_write,
+            median_ms: sorted.get(sorted.len() / 2).copied().unwrap_or(0),
+            worst_ms: sorted.last().copied().unwrap_or(0).max(waiting),
+            free: self.space.0,
+            total: self.space.1,
+            boot_id: self.boot_id.clone(),
+            written: clock::now(),
+            last_write_boot_ms: u64::try_from(self.history.last_write.as_millis()).unwrap_or(u64::MAX),
+            killed: self.killed,
+            stale: false,
+        };
+        let writer = self.machine.writer();
+        let directory = STATE.rsplit_once('/').map_or("/run", |(directory, _)| directory);
+        let written = files::ensure_directory(&writer, directory, &Access::own(0o755))
+            .and_then(|_| files::replace(&writer, STATE, state.render().as_bytes(), &Access::own(0o644)));
+        if let Err(error) = written {
+            say(&error);
+        }
+    }
+}
