@@ -125,7 +125,7 @@ impl FakeSlurm {
     /// unless somebody before it serves. Tells who serves then.
     pub fn fail_over(&self) -> Option<String> {
         let machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        machines.iter().filter_map(Weak::upgrade).for_each(|machine| machine.fence_looks());
+        machines.iter().filter_map(Weak::upgrade).for_each(|machine| machine.let_fence_look());
         self.lock().fail_over();
         self.serving()
     }
