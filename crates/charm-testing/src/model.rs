@@ -219,6 +219,13 @@ impl Model {
         })
     }
 
+    /// Returns the relations of an endpoint.
+    pub fn relations(&self, app: &AppName, endpoint: &str) -> Vec<RelationId> {
+        let state = self.state();
+        let own = state.relations.iter().filter_map(|(number, relation)| relation.id_for(app, *number));
+        own.filter(|id| id.as_str().rsplit_once(':').is_some_and(|(name, _)| name == endpoint)).collect()
+    }
+
     /// Ends a relation; its bags and grants are gone.
     pub fn end(&self, relation: &RelationId) {
         self.state().end(relation.number());

@@ -158,6 +158,20 @@ impl FakeSlurm {
         slurm.catch_up();
     }
 
+    /// Says whether two are the same.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
+    /// Lets the time pass in which one of several controllers gives a sign of life.
+    pub(crate) fn beat_on(&self) {
+        const BEAT: Duration = Duration::from_secs(30);
+        let mut slurm = self.lock();
+        if slurm.controller.as_ref().is_some_and(|controller| controller.hosts.len() > 1) {
+            slurm.pass(BEAT);
+        }
+    }
+
     /// Remembers a machine of the cluster.
     pub(crate) fn know(&self, machine: Weak<Programs>) {
         self.machines.lock().unwrap_or_else(PoisonError::into_inner).push(machine);

@@ -11,6 +11,7 @@ mod waiting;
 use super::{Dispatched, Impossible, Model};
 use crate::hook::Hook;
 use crate::machine::FakeMachine;
+use crate::slurm::FakeSlurm;
 pub(super) use agent::Agenda;
 use agent::{Agent, Seen, Step, hook};
 use charm::{Context, RelationId, Tools, UnitName};
@@ -199,6 +200,7 @@ impl Model {
     #[track_caller]
     fn tick_after(&self, ran: &mut Vec<Ran>) {
         self.sweep();
+        self.let_time_pass();
         for (unit, event) in self.timers() {
             // What came before may have taken it away.
             if !self.agenda().agents.contains_key(&unit) {
@@ -210,6 +212,18 @@ impl Model {
             assert!(ran.len() <= BOUND, "no rest after {BOUND} hooks:\n{}", listed(ran));
         }
         self.run_hooks_after(ran);
+    }
+
+    /// A timer calls some time later, in which controllers give signs of life.
+    fn let_time_pass(&self) {
+        let slurms: Vec<FakeSlurm> = self.agenda().agents.values().map(|agent| agent.machine.slurm()).collect();
+        let mut passed: Vec<&FakeSlurm> = Vec::new();
+        for slurm in &slurms {
+            if !passed.iter().any(|other| other.is(slurm)) {
+                slurm.beat_on();
+                passed.push(slurm);
+            }
+        }
     }
 
     /// Tells a unit the next thing. None: there is none. An empty list: it was lost.
