@@ -4,6 +4,8 @@ but the one that serves the store.
 Controllers mount the store through autofs and have `/etc/slurm` on it, as ours do; units of systemd are those of the
 packages, so that nothing starts a slurmctld again but an operator (`recover`).
 """
+import concurrent.futures
+
 import packing
 from cluster import eventually
 from ha import CHECKPOINT, COMES_BACK, CONFIGURATION, STATE, TAKES_OVER, TIMEOUT, Silent, Site
@@ -70,10 +72,13 @@ class Bare(Site):
         hosts = {one.hostname: name for name, one in sorted(seen.items()) if name != store}
         self.members = dict(list(hosts.items())[:controllers])
         self.workers = dict(list(hosts.items())[controllers:])
-        for machine in self.members.values():
-            cluster.shell(machine, self.controller_script(seen[store].dns_name), seconds=300)
-        described = [cluster.shell(machine, NODE_SCRIPT, seconds=300).split("\n")[0] for machine in self.workers.values()]
-        self.write(described)
+        script = self.controller_script(seen[store].dns_name)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            run = lambda machine, script: pool.submit(cluster.shell, machine, script, seconds=300)
+            members = [run(machine, script) for machine in self.members.values()]
+            workers = [run(machine, NODE_SCRIPT) for machine in self.workers.values()]
+        [one.result() for one in members]
+        self.write([one.result().split("\n")[0] for one in workers])
         for host in self.members:
             self.start_daemon(host)
         for machine in self.workers.values():
@@ -114,7 +119,8 @@ class Bare(Site):
         self.cluster.shell(first, "\n".join(line.strip() for line in script.splitlines()))
         archive = self.cluster.root(first, "sh", "-c", f"tar --create --directory={CONFIGURATION} . | base64")
         for machine in self.workers.values():
-            self.cluster.root(machine, "sh", "-c", "base64 --decode | tar --extract --directory=/etc/slurm", stdin=archive)
+            unpack = "base64 --decode | tar --extract --directory=/etc/slurm"
+            self.cluster.root(machine, "sh", "-c", unpack, stdin=archive)
 
     # After a story
 
@@ -139,72 +145,6 @@ class Bare(Site):
             return self.is_well()
 
         eventually(well, lambda seen: seen is True, "all controllers are up", seconds)
-
-
-NODE_SCRIPT, seconds=300).split("\n")[0] for machine in self.workers.values()]
-        self.write(described)
-        for host in self.members:
-            self.start_daemon(host)
-        for machine in self.workers.values():
-            cluster.root(machine, "systemctl", "start", "slurmd")
-        self.settle()
-        self.prepare_nodes()
-
-    def controller_script(self, address):
-        return f"""
-        {APT} autofs moosefs-client slurmctld {PLUGINS} >/dev/null
-        systemctl stop slurmctld || true
-        mkdir -p /etc/auto.master.d {CHECKPOINT}
-        echo '/- /etc/auto.data --timeout=0 --negative-timeout=1' >/etc/auto.master.d/data.autofs
-        echo '{CHECKPOINT} -fstype=moosefs {address}:/' >/etc/auto.data
-        systemctl restart autofs
-        for try in $(seq 20); do ls {CHECKPOINT}/. >/dev/null && break; sleep 0.5; done
-        mkdir -p {STATE} {CONFIGURATION}
-        chown slurm:slurm {CHECKPOINT} {STATE} {CONFIGURATION}
-        [ -L /etc/slurm ] || mv /etc/slurm /etc/slurm.packaged
-        ln -sfn {CONFIGURATION} /etc/slurm
-        """
-
-    def write(self, described):
-        """The configuration on the store, and a copy for the nodes."""
-        conf = CONF.format(
-            controllers="\n".join(f"SlurmctldHost={host}" for host in self.members), nodes="\n".join(described)
-        )
-        [first, *_] = self.members.values()
-        script = f"""
-        cat >{CONFIGURATION}/slurm.conf <<'END'
-        {conf}
-        END
-        echo CgroupPlugin=disabled >{CONFIGURATION}/cgroup.conf
-        head --bytes=1024 /dev/urandom >{CONFIGURATION}/slurm.key
-        chmod 600 {CONFIGURATION}/slurm.key
-        chown --recursive slurm:slurm {CONFIGURATION}
-        """
-        self.cluster.shell(first, "\n".join(line.strip() for line in script.splitlines()))
-        archive = self.cluster.root(first, "sh", "-c", f"tar --create --directory={CONFIGURATION} . | base64")
-        for machine in self.workers.values():
-            self.cluster.root(machine, "sh", "-c", "base64 --decode | tar --extract --directory=/etc/slurm", stdin=archive)
-
-    # After a story
-
-    def settle(self, seconds=COMES_BACK + TAKES_OVER):
-        """Waits until all answer and the primary serves."""
-        [first, *_] = self.members
-
-        def well():
-            try:
-                return self.serving() == first and all(self.ping().values()) and self.answers()
-            except Silent as error:
-                return error
-
-        eventually(well, lambda seen: seen is True, "all controllers are up", seconds)
-
-    def recover(self, host):
-        """What an operator does: starts the daemons that died, the one in question last."""
-        for other in [*(one for one in self.members if one != host), host]:
-            if self.daemon(other) != "active":
-                self.start_daemon(other)
-        self.settle()
 
 
 NODE_SCRIPT = f"""

@@ -4,6 +4,7 @@ mod outages;
 
 use crate::slurm_tests::{SLURMCTLD, SLURMD, STATE, run};
 use crate::{FakeJob, FakeMachine, FakeSlurm, FakeStore};
+use slurm_ops::fence::{self, Settings};
 use std::fs;
 
 const CONF: &str = "etc-slurm/slurm.conf";
@@ -106,12 +107,19 @@ impl Lab {
 
     fn fence(&self, number: usize) {
         let machine = &self.controllers[number];
-        machine.write("/etc/systemd/system/slurmctld-fence.service", "[Service]\nExecStart=fence\n");
-        let drop_in = "[Service]\nExecStartPre=/var/lib/juju/agents/x/charm/dispatch guard\n";
-        machine.write("/etc/systemd/system/slurmctld.service.d/10.conf", drop_in);
-        for verb in ["enable", "start"] {
-            run(machine, "systemctl", &[verb, "--", "slurmctld-fence.service"]).unwrap();
-        }
+        let settings = Settings {
+            directory: "/var/lib/slurm/checkpoint".to_owned(),
+            state_directory: STATE.to_owned(),
+            marker: "lab here".to_owned(),
+            patience: std::time::Duration::from_secs(5),
+            service: SLURMCTLD.to_owned(),
+            reserve: 0,
+        };
+        fence::ensure_settings(&machine.machine().writer(), &settings).unwrap();
+        fence::ensure_running(&machine.machine().writer()).unwrap();
+        let order = format!("[Unit]\nConditionPathExists=\nWants={0}\nAfter={0}\n", fence::SERVICE);
+        let drop_in = format!("{order}[Service]\nExecStartPre=+{} guard\n", fence::PROGRAM);
+        machine.write("/etc/systemd/system/slurmctld.service.d/10.conf", &drop_in);
     }
 }
 

@@ -59,6 +59,8 @@ mod store;
 #[cfg(test)]
 mod store_tests;
 #[cfg(test)]
+mod subordinate_tests;
+#[cfg(test)]
 mod waiting_tests;
 
 pub use hook::Hook;

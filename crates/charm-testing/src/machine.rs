@@ -10,7 +10,7 @@ mod systemd;
 
 use crate::knife::Knife;
 use crate::slurm::{FakeJob, FakeSlurm};
-use crate::store::{self, Site};
+use crate::store::{self, Fault, Site};
 use charm::UnitName;
 use packages::Archive;
 use pause::Meanwhile;
@@ -20,6 +20,7 @@ use slurm_ops::store::StoreFault;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -54,7 +55,6 @@ struct State {
     lost: Vec<String>,
     /// How many programs start before one fails.
     until_failure: Option<usize>,
-    store: StoreFault,
 }
 
 impl FakeMachine {
@@ -83,8 +83,9 @@ impl FakeMachine {
         fake.write("/run/systemd/container", "systemd-nspawn\n");
         fake.write("/proc/1/cmdline", "/sbin/init\0");
         fake.write("/proc/self/mountinfo", store::DISK);
-        let charm = format!("/var/lib/juju/agents/unit-{}/charm", unit.dashed());
-        for directory in ["/etc/slurm", "/etc/default", "/var/lib/dpkg/updates", &charm] {
+        // It is copied, and what a test runs as is large.
+        fake.write(&program(unit), "the charm's own program\n");
+        for directory in ["/etc/slurm", "/etc/default", "/var/lib/dpkg/updates"] {
             fs::create_dir_all(fake.programs.path(directory)).expect("a test needs its directories");
         }
         fake
@@ -109,7 +110,9 @@ impl FakeMachine {
 
     /// Returns the machine as a charm sees it.
     pub fn machine(&self) -> Machine {
-        Machine::at(self.programs.root.path()).with_runner(Arc::clone(&self.programs) as Arc<dyn CommandRunner>)
+        let runner = Arc::clone(&self.programs) as Arc<dyn CommandRunner>;
+        let program = self.programs.path(&program(&self.programs.unit));
+        Machine::at(self.programs.root.path()).with_runner(runner).with_program(program)
     }
 
     /// Runs a program of the machine, as an administrator would. None: there is no such program.
@@ -201,12 +204,6 @@ impl FakeMachine {
     /// Takes a program away, as half an upgrade or a bad disk would.
     pub fn lose_program(&self, program: &str) {
         self.programs.state().lost.push(program.to_owned());
-    }
-
-    /// Has every file system of the network that this machine mounts fail, hang, or work again. Which paths are on one
-    /// is in `/proc/self/mountinfo`.
-    pub fn store_is(&self, fault: StoreFault) {
-        self.programs.state().store = fault;
     }
 
     /// Cuts the machine off from every controller, or reconnects it.
@@ -335,6 +332,11 @@ impl Programs {
     }
 }
 
+/// Where the charm's own program is.
+fn program(unit: &UnitName) -> String {
+    format!("/var/lib/juju/agents/unit-{}/charm/dispatch", unit.dashed())
+}
+
 /// A program that printed something and is content.
 pub(crate) fn says(stdout: impl Into<Vec<u8>>) -> Ended {
     Ended { stdout: stdout.into(), ..Ended::default() }
@@ -398,7 +400,9 @@ impl CommandRunner for Programs {
 
     fn before_read(&self, path: &Path) {
         let shown = path.strip_prefix(self.root.path()).unwrap_or(path);
-        self.state().reads.push(format!("/{}", shown.display()));
+        let mut state = self.state();
+        state.reads.push(format!("/{}", shown.display()));
+        self.refresh_fence(&state, path);
     }
 
     fn run_with(&self, program: &str, arguments: &[String], variables: &[(String, OsString)]) -> Option<Ended> {
@@ -407,9 +411,15 @@ impl CommandRunner for Programs {
         crate::slurm::reading(candidate, || self.run(program, arguments))
     }
 
-    fn before_write(&self, path: &Path) {
+    fn before_write(&self, path: &Path) -> io::Result<()> {
+        if let StoreFault::Unwritable(kind) = self.store(path)
+            && self.is_on_store(path)
+        {
+            return Err(kind.into());
+        }
         let shown = path.strip_prefix(self.root.path()).unwrap_or(path);
         self.knife().before(format!("write /{}", shown.display()));
+        Ok(())
     }
 
     fn host_name(&self) -> Option<String> {
@@ -425,7 +435,13 @@ impl CommandRunner for Programs {
     }
 
     fn store(&self, _path: &Path) -> StoreFault {
-        self.state().store
+        match self.site.fault() {
+            Some(Fault::Silent) => StoreFault::Silent,
+            Some(Fault::ReadOnly) => StoreFault::Unwritable(ErrorKind::ReadOnlyFilesystem),
+            Some(Fault::Full) => StoreFault::Unwritable(ErrorKind::StorageFull),
+            // Behind the trigger nothing is found.
+            Some(Fault::Gone) | None => StoreFault::None,
+        }
     }
 }
 

@@ -125,7 +125,7 @@ impl FakeSlurm {
     /// unless somebody before it serves. Tells who serves then.
     pub fn fail_over(&self) -> Option<String> {
         let machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        machines.iter().filter_map(Weak::upgrade).for_each(|machine| machine.fence_looks());
+        machines.iter().filter_map(Weak::upgrade).for_each(|machine| machine.let_fence_look());
         self.lock().fail_over();
         self.serving()
     }
@@ -156,6 +156,20 @@ impl FakeSlurm {
         let mut slurm = self.lock();
         slurm.whims.saves_late = late;
         slurm.catch_up();
+    }
+
+    /// Says whether two are the same.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
+    /// Lets the time pass in which one of several controllers gives a sign of life.
+    pub(crate) fn beat_on(&self) {
+        const BEAT: Duration = Duration::from_secs(30);
+        let mut slurm = self.lock();
+        if slurm.controller.as_ref().is_some_and(|controller| controller.hosts.len() > 1) {
+            slurm.pass(BEAT);
+        }
     }
 
     /// Remembers a machine of the cluster.

@@ -1,6 +1,7 @@
 //! What machines see of a store that they share, and of what is wrong with it.
 
 use crate::{FakeMachine, FakeStore, Fault};
+use slurm_ops::files::{self, Access};
 use slurm_ops::mounts::{Mount, mount_at};
 use std::fs;
 use std::io::ErrorKind;
@@ -91,4 +92,33 @@ fn a_store_that_does_not_answer_gives_no_answer_to_whoever_did_not_ask() {
     assert_eq!(fs::read(one.machine().path(NOTE)).unwrap_err().kind(), ErrorKind::NotFound);
     store.fails(None);
     assert_eq!(one.read(NOTE).as_deref(), Some("1"));
+}
+
+#[test]
+fn the_programs_of_a_charm_are_told_what_is_wrong() {
+    let (store, [one, _]) = machines();
+    store.write("etc-slurm/slurm.conf", "1");
+    one.link("/etc/slurm", "/var/lib/slurm/checkpoint/etc-slurm");
+    let (machine, access) = (one.machine(), Access::own(0o644));
+    let read = || files::read_text(&machine.host(), "/etc/slurm/slurm.conf");
+    let write = |text: &str| files::replace(&machine.writer(), "/etc/slurm/slurm.conf", text.as_bytes(), &access);
+    assert!(write("2").unwrap());
+    for (fault, writable, room) in [(Fault::ReadOnly, false, true), (Fault::Full, true, false)] {
+        store.fails(Some(fault));
+        assert!(!write("2").unwrap(), "nothing has to change");
+        assert!(write("3").is_err() && !files::read_text(&machine.host(), NOTE).is_ok_and(|note| note.is_some()));
+        assert_eq!(read().unwrap().as_deref(), Some("2"));
+        assert_eq!(
+            slurm_ops::store::is_writable(&machine.host(), "/var/lib/slurm/checkpoint", "slurm").unwrap(),
+            writable
+        );
+        assert_eq!(slurm_ops::room::is_enough(&machine.host(), "/var/lib/slurm/checkpoint"), room);
+        assert!(files::replace(&machine.writer(), "/etc/note", b"own", &Access::own(0o644)).is_ok());
+    }
+    store.fails(Some(Fault::Silent));
+    assert!(read().unwrap_err().is_silent() && write("3").unwrap_err().is_silent());
+    store.fails(Some(Fault::Gone));
+    assert!(read().unwrap().is_none() && write("3").is_err());
+    store.fails(None);
+    assert!(write("3").unwrap());
 }

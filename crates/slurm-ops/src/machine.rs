@@ -7,6 +7,7 @@ use crate::mounts;
 use crate::store::child::{StoreChild, Terms};
 use crate::store::{self, Located};
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -243,10 +244,12 @@ impl HostWriter {
         self.host.path(path)
     }
 
-    /// Announces that a file or directory is about to change, to the runner that takes the system's place.
-    pub(crate) fn before_write(&self, path: &Path) {
-        if let Some(runner) = &self.host.place.runner {
-            runner.before_write(path);
+    /// Announces that a file or directory is about to change, to the runner that takes the system's place, which may
+    /// refuse.
+    pub(crate) fn before_write(&self, path: &Path) -> io::Result<()> {
+        match &self.host.place.runner {
+            Some(runner) => runner.before_write(path),
+            None => Ok(()),
         }
     }
 
