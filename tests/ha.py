@@ -267,8 +267,11 @@ class Site:
         return self.cluster.on(self.worker(), *words, seconds=120).strip()
 
     def job(self, job):
-        """What the controller knows of a job: key → value."""
-        return dict(re.findall(r"(\w+)=(\S*)", self.slurm(f"scontrol --oneliner show job {job}")))
+        """What the controller knows of a job: key → value. Nothing: it does not know of it."""
+        shown = self.slurm(f"scontrol --oneliner show job {job} 2>&1 || true")
+        if not shown.startswith("JobId=") and "Invalid job id" not in shown:
+            raise Silent(shown)
+        return dict(re.findall(r"(\w+)=(\S*)", shown))
 
     def await_job(self, job, state, seconds=60):
         read = lambda: self.job(job).get("JobState")
