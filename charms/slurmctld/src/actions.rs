@@ -1,6 +1,7 @@
 //! Requests of the operator to a controller: who answers which, and what all of them have in common.
 
 mod config;
+mod controllers;
 mod explain;
 mod lost_jobs;
 mod nodes;
@@ -25,6 +26,8 @@ pub fn act(act: &Act<'_>, action: &ActionName) -> Result<ActionResults, ActionFa
         names::ACTION_SET_NODE_STATE => nodes::set_state(act),
         names::ACTION_SHOW_NODES => nodes::show(act),
         names::ACTION_SHOW_CONFIG => config::show(act),
+        names::ACTION_SHOW_CONTROLLERS => controllers::show(act),
+        names::ACTION_TAKEOVER => controllers::takeover(act),
         names::ACTION_DESTROY_JOBS => nodes::destroy_jobs(act),
         names::ACTION_SMOKE_TEST => smoke::test(act),
         names::ACTION_REBOOT => reboot::reboot(act),
@@ -39,7 +42,7 @@ fn require_daemon(act: &Act<'_>) -> Result<(), ActionFailure> {
     if state.is_active() {
         return Ok(());
     }
-    let others = controllers(act)?;
+    let others = other_controllers(act)?;
     let go = match others.as_slice() {
         [] => "see its status".to_owned(),
         others => format!("run this action on {}", others.join(" or ")),
@@ -50,7 +53,7 @@ fn require_daemon(act: &Act<'_>) -> Result<(), ActionFailure> {
 /// Returns the other units that have said where their slurmctld is; if none has, all others that are to stay.
 ///
 /// Asked of the controller: the agent of a unit that has just come knows nobody yet.
-fn controllers(act: &Act<'_>) -> Result<Vec<String>, ActionFailure> {
+fn other_controllers(act: &Act<'_>) -> Result<Vec<String>, ActionFailure> {
     let endpoint = names::ENDPOINT_PEER.parse().expect("invariant: our own endpoints have proper names");
     let others: Vec<_> =
         act.tools.goal_state()?.planned_units().into_iter().filter(|unit| *unit != act.view.ctx.unit).collect();

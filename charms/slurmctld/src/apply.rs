@@ -13,7 +13,7 @@ use charm::tools::{Port, SecretAnswer};
 use slurm_conf::{HostList, NodeName};
 use slurm_ops::files::{self, Access};
 use slurm_ops::scontrol::{self, AfterReboot, Candidate, PartitionState, ScontrolError};
-use slurm_ops::{HostWriter, keys, sentinel, systemd};
+use slurm_ops::{HostWriter, fence, keys, sentinel, systemd};
 use slurm_unit::install::InstallStep;
 use slurm_unit::note::{self, Noted};
 use slurm_unit::service::ServiceStep;
@@ -33,6 +33,14 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             files::ensure_directory(host, names::CHECKPOINT_DIRECTORY, &Access::slurm(0o755))?;
             files::ensure_directory(host, names::STATE_DIRECTORY, &Access::slurm(0o700))?;
             sentinel::write_once(host, names::STATE_DIRECTORY, note)?;
+        }
+        Step::LinkConfiguration { stamp } => {
+            files::ensure_directory(host, names::SHARED_CONFIGURATION, &Access::slurm(0o755))?;
+            files::ensure_link(host, names::CONFIGURATION_DIRECTORY, names::SHARED_CONFIGURATION, stamp)?;
+        }
+        Step::EnsureFence(settings) => {
+            fence::ensure_settings(host, settings)?;
+            fence::ensure_running(host)?;
         }
         Step::SecureKeys => keys::ensure_private(host, names::SLURM_USER)?,
         Step::MakeWorldReadable => {
@@ -71,6 +79,14 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             tracing::warn!("slurmctld serves no client since it refused files");
             systemd::reset_failed(host, names::SERVICE)?;
             systemd::restart(host, names::SERVICE)?;
+        }
+        Step::RestartStandby => systemd::restart(host, names::SERVICE)?,
+        Step::NoteStarted(started) => note::write(host, started)?,
+        Step::HandOver { rank, .. } => return Ok(changed(scontrol::take_over(host, *rank))),
+        Step::StopDaemon => {
+            systemd::disable(host, names::SERVICE)?;
+            systemd::stop(host, names::SERVICE)?;
+            fence::disable(host)?;
         }
         Step::SavePartitions { partition, settings } => {
             let saved = scontrol::save_partitions(host, partition, settings, names::PARTITION_STATE);
@@ -169,14 +185,17 @@ fn without_place(verdict: Candidate) -> Candidate {
 pub fn announce(step: &Step) -> Option<Status> {
     match step {
         Step::StartDaemon => Some(Status::maintenance("starting slurmctld")),
-        Step::RestartDaemon => Some(Status::maintenance("restarting slurmctld")),
+        Step::RestartDaemon | Step::RestartStandby => Some(Status::maintenance("restarting slurmctld")),
+        Step::HandOver { host, .. } => Some(Status::maintenance(format!("leaving: {host} takes over"))),
         _ => None,
     }
 }
 
 /// What is known about slurmctld only until something happens to it.
-const VOLATILE: [Question; 9] = [
+const VOLATILE: [Question; 11] = [
     Question::Unit,
+    Question::Heartbeat,
+    Question::Answers,
     Question::Complaint,
     Question::ShutOut,
     Question::PartitionSettings,
@@ -185,6 +204,17 @@ const VOLATILE: [Question; 9] = [
     Question::JobRecords,
     Question::Nodes,
     Question::Reservations,
+];
+
+/// What is read below the configuration directory.
+const ON_STORE: [Question; 7] = [
+    Question::ConfigurationLink,
+    Question::Configuration,
+    Question::Keys,
+    Question::Rejections,
+    Question::Overrides,
+    Question::Applications,
+    Question::Reboots,
 ];
 
 /// Takes over what a step has changed.
@@ -205,6 +235,14 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
             }
         }
         Step::PrepareState(_) => facts.forget(&[Question::Store]),
+        // All that was read in the directory of before.
+        Step::LinkConfiguration { .. } => {
+            facts.forget(&ON_STORE);
+            facts.forget(&VOLATILE);
+        }
+        Step::EnsureFence(_) => facts.forget(&[Question::Fence]),
+        Step::NoteStarted(started) => facts.learn(Fact::Started(Noted::Known(started.clone()))),
+        Step::RestartStandby | Step::StopDaemon | Step::HandOver { .. } => facts.forget(&VOLATILE),
         Step::SecureKeys | Step::MakeKey(_) | Step::RestoreKey(..) => facts.forget(&[Question::Keys]),
         Step::MakeWorldReadable => {
             facts.forget(&[Question::Configuration]);

@@ -3,10 +3,11 @@
 use crate::config::sources::ConfigSource;
 use crate::daemon::Daemon;
 use crate::facts::{Facts, RejectedHost};
+use crate::fence::Warning;
 use crate::identity::StateProblem;
 use crate::names;
 use charm::{AppName, Status, UnitName};
-use slurm_conf::{NodeName, PartitionName};
+use slurm_conf::{HostName, NodeName, PartitionName};
 use slurm_ops::journal::Cause;
 use slurm_unit::OptionProblem;
 use slurm_unit::install::InstallCondition;
@@ -18,7 +19,19 @@ pub enum Condition {
     /// This unit is being removed.
     Leaving,
     /// The cluster is on another unit.
-    Second { unit: UnitName, network_state: bool },
+    Second(UnitName),
+    /// The leader has not made the cluster on the store yet.
+    AwaitsCluster,
+    /// slurm.conf does not list this host yet.
+    AwaitsListing(HostName),
+    /// This unit has not published its host. Until it has, no line of a controller is deleted.
+    UnknownHost(UnitName),
+    /// This host has no unit that stays, and still serves or has not stopped.
+    ControllerDeparts(HostName),
+    /// A backup serves: this one, if it is not said which.
+    BackupServes(Option<HostName>),
+    /// The list of controllers has changed, and the one that serves has given no sign of life since.
+    ListUnsettled,
     /// Juju has not shown the peer relation, or not made a leader.
     Undecided,
     /// An option cannot be used.
@@ -43,6 +56,12 @@ pub enum Condition {
     SeveralDefaults(Vec<String>),
     /// slurmctld is kept from its state.
     State { problem: StateProblem, mount_related: bool },
+    /// The fence does not run, so that slurmctld must not.
+    FenceDown,
+    /// The fence keeps slurmctld from serving.
+    FenceClosed(String),
+    /// What an operator should know about the store.
+    Store(Warning),
     /// slurmctld cannot write its state.
     CannotSave(String),
     /// A key is neither on the disk nor to be had.
@@ -73,6 +92,8 @@ pub enum Condition {
     RebootLate(Vec<NodeName>),
     /// It is their turn, and they are not there to be rebooted.
     RebootsStalled(Vec<NodeName>),
+    /// These are away for another reason, and no more may be.
+    RebootsHeld(Vec<NodeName>),
     /// slurmctld did not do what the reboot of this node needs.
     RebootRefused { node: NodeName, why: String },
     /// The note of the nodes that are to be rebooted cannot be read.
@@ -143,13 +164,16 @@ impl charm::runtime::Condition for Condition {
         match self {
             // Never blocked: Juju 4 drops a leaving unit that is.
             Self::Leaving => Status::maintenance("leaving"),
-            Self::Second { unit, network_state: true } => {
-                Status::blocked(format!("several controllers are not supported yet: `juju remove-unit {unit}`"))
-            }
-            Self::Second { unit, network_state: false } => {
+            Self::Second(unit) => {
                 let option = names::OPTION_NETWORK_STATE;
                 Status::blocked(format!("one controller only without {option}: `juju remove-unit {unit}`"))
             }
+            Self::AwaitsCluster => Status::waiting("for the leader to make the cluster"),
+            Self::AwaitsListing(host) => Status::waiting(format!("for slurm.conf to list {host}")),
+            Self::UnknownHost(unit) => Status::active(format!("waits for the host name of {unit}")),
+            Self::BackupServes(None) => Status::active("serves"),
+            Self::BackupServes(Some(host)) => Status::active(format!("{host} serves")),
+            Self::ControllerDeparts(host) => Status::active(format!("controller {host} leaves")),
             Self::Undecided => Status::waiting("for Juju to choose a leader"),
             Self::Option(problem) => Status::blocked(problem.to_string()),
             Self::Install(condition) => condition.status(&names::PROFILE).unwrap_or_else(|| Status::active("")),
@@ -178,6 +202,15 @@ impl charm::runtime::Condition for Condition {
                 Status::blocked(format!("{} all say Default=YES: choose with option {option}", names.join(", ")))
             }
             Self::State { problem, mount_related } => Status::blocked(state(problem, *mount_related)),
+            Self::FenceDown => Status::waiting("for the fence of slurmctld to start"),
+            Self::FenceClosed(why) => Status::waiting(format!("for the store: {why}")),
+            Self::Store(Warning::Slow { median, worst }) => {
+                Status::active(format!("store is slow: a write takes {median} ms, at worst {worst} ms"))
+            }
+            Self::Store(Warning::NearlyFull { free, total }) => {
+                let mib = |bytes: &u64| bytes / (1024 * 1024);
+                Status::active(format!("store is nearly full: {} of {} MiB left", mib(free), mib(total)))
+            }
             Self::CannotSave(why) => {
                 Status::blocked(format!("{why}: slurmctld cannot save jobs, config changes on hold"))
             }
@@ -203,11 +236,13 @@ impl charm::runtime::Condition for Condition {
             Self::RebootsStalled(nodes) => {
                 Status::active(format!("cannot be rebooted now: {}", charm::text::some(nodes)))
             }
+            Self::RebootsHeld(nodes) => Status::active(format!("reboots wait for {}", charm::text::some(nodes))),
             Self::RebootRefused { node, why } => Status::active(format!("reboot of {node}: slurmctld: {why}")),
             Self::RebootsUnreadable(why) => {
                 Status::blocked(format!("reboots on hold: repair or delete the note {why}"))
             }
             Self::GrantPending
+            | Self::ListUnsettled
             | Self::StaleRelation(_)
             | Self::SilentApplication(_)
             | Self::PartitionsUnsaved
@@ -221,7 +256,7 @@ impl charm::runtime::Condition for Condition {
     fn needs_retry(&self) -> bool {
         match self {
             Self::Install(condition) => condition.needs_retry(),
-            Self::Leaving | Self::Second { .. } | Self::Undecided | Self::NotLeader => false,
+            Self::Leaving | Self::Second(_) | Self::Undecided | Self::NotLeader => false,
             Self::Option(_) | Self::Rejected { .. } | Self::TakenBack(_) | Self::UnusableData { .. } => false,
             Self::PartitionTaken { .. } | Self::AwaitsPartition { .. } | Self::SeveralDefaults(_) => false,
             _ => true,
@@ -236,18 +271,20 @@ pub fn status(facts: &Facts, conditions: &[Condition]) -> Status {
     bad.unwrap_or_else(|| {
         let remarks: Vec<String> =
             statuses().map(|status| status.message().to_owned()).filter(|text| !text.is_empty()).collect();
-        Status::active([vec![format!("{} - UP", rank(facts))], remarks].concat().join("; "))
+        Status::active([vec![rank(facts)], remarks].concat().join("; "))
     })
 }
 
 /// Names the place of this machine among the controllers of slurm.conf, as Slurm does.
 fn rank(facts: &Facts) -> String {
-    let (Ok(host), Ok(configuration)) = (facts.host(), facts.configuration()) else { return "primary".to_owned() };
-    match configuration.live.rank_of(&host.name) {
-        None | Some(0) => "primary".to_owned(),
-        Some(1) => "backup".to_owned(),
-        Some(rank) => format!("backup{rank}"),
-    }
+    let (Ok(host), Ok(configuration)) = (facts.host(), facts.configuration()) else { return "primary - UP".to_owned() };
+    let rank = configuration.live.rank_of(&host.name).unwrap_or(0);
+    let name = match (rank, configuration.live.controllers().len()) {
+        (0, _) => "primary".to_owned(),
+        (1, 2) => "backup".to_owned(),
+        (rank, _) => format!("backup{rank}"),
+    };
+    format!("{name} - UP")
 }
 
 fn state(problem: &StateProblem, mount_related: bool) -> String {

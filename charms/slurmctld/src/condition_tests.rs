@@ -31,7 +31,13 @@ fn samples() -> Vec<Condition> {
     let rejected = RejectedHost { host: "10.0.0.5".to_owned(), cause: Cause::Clocks };
     let samples = vec![
         Condition::Leaving,
-        Condition::Second { unit, network_state: false },
+        Condition::Second(unit.clone()),
+        Condition::AwaitsCluster,
+        Condition::AwaitsListing("juju-c9fc6f-1".parse().unwrap()),
+        Condition::UnknownHost(unit),
+        Condition::ControllerDeparts("juju-c9fc6f-1".parse().unwrap()),
+        Condition::BackupServes(None),
+        Condition::ListUnsettled,
         Condition::Undecided,
         Condition::Option(option),
         Condition::Install(InstallCondition::NotHeld),
@@ -44,6 +50,9 @@ fn samples() -> Vec<Condition> {
         Condition::AwaitsPartition { chosen: "gpu".to_owned(), there: vec!["compute".to_owned()] },
         Condition::SeveralDefaults(vec!["a".to_owned(), "b".to_owned()]),
         Condition::State { problem, mount_related: false },
+        Condition::FenceDown,
+        Condition::FenceClosed("no write for 12 s".to_owned()),
+        Condition::Store(Warning::Slow { median: 120, worst: 900 }),
         Condition::CannotSave("/var/lib/slurm/checkpoint/state is full".to_owned()),
         Condition::AwaitsKey("authentication key"),
         Condition::NotLeader,
@@ -60,13 +69,20 @@ fn samples() -> Vec<Condition> {
         Condition::Reboots { away: 2, total: 5, waiting: 2 },
         Condition::RebootLate(vec![node("compute-1")]),
         Condition::RebootsStalled(vec![node("compute-1")]),
+        Condition::RebootsHeld(vec![node("compute-1")]),
         Condition::RebootRefused { node: node("compute-1"), why: "no".to_owned() },
         Condition::RebootsUnreadable("/etc/slurm/reboots.json: no".to_owned()),
     ];
     for sample in &samples {
         match sample {
             Condition::Leaving
-            | Condition::Second { .. }
+            | Condition::Second(_)
+            | Condition::AwaitsCluster
+            | Condition::AwaitsListing(_)
+            | Condition::UnknownHost(_)
+            | Condition::ControllerDeparts(_)
+            | Condition::BackupServes(_)
+            | Condition::ListUnsettled
             | Condition::Undecided
             | Condition::Option(_)
             | Condition::Install(_)
@@ -79,6 +95,9 @@ fn samples() -> Vec<Condition> {
             | Condition::AwaitsPartition { .. }
             | Condition::SeveralDefaults(_)
             | Condition::State { .. }
+            | Condition::FenceDown
+            | Condition::FenceClosed(_)
+            | Condition::Store(_)
             | Condition::CannotSave(_)
             | Condition::AwaitsKey(_)
             | Condition::NotLeader
@@ -94,6 +113,7 @@ fn samples() -> Vec<Condition> {
             | Condition::Reboots { .. }
             | Condition::RebootLate(_)
             | Condition::RebootsStalled(_)
+            | Condition::RebootsHeld(_)
             | Condition::RebootRefused { .. }
             | Condition::RebootsUnreadable(_)
             | Condition::Unaccounted(_) => {}
@@ -110,7 +130,8 @@ fn statuses() -> Vec<Status> {
     let mut conditions = samples();
     let option = |value| OptionProblem::new(names::OPTION_PARAMETERS, value, "no");
     conditions.extend([Condition::Option(option("x")), Condition::Option(option(""))]);
-    conditions.push(Condition::Second { unit: "slurmctld/1".parse().unwrap(), network_state: true });
+    conditions.push(Condition::Store(Warning::NearlyFull { free: 40 << 20, total: 1 << 30 }));
+    conditions.push(Condition::BackupServes(Some("juju-c9fc6f-1".parse().unwrap())));
     conditions.push(Condition::AwaitsKey(crate::keys::Key::Jwt.name()));
     conditions.push(Condition::Unproven(Some(text("no"))));
     let partition = ConfigSource::Partition(text("a"));
@@ -165,7 +186,8 @@ fn statuses() -> Vec<Status> {
     let shown = |one: &Condition| status(&Facts::default(), std::slice::from_ref(one));
     let mut statuses: Vec<Status> = conditions.iter().map(shown).collect();
     // Said while a step is taken, and by what all charms share.
-    let steps = [Step::StartDaemon, Step::RestartDaemon];
+    let hand_over = Step::HandOver { rank: 1, host: text("juju-c9fc6f-1") };
+    let steps = [Step::StartDaemon, Step::RestartDaemon, hand_over];
     statuses.extend(steps.iter().filter_map(crate::apply::announce));
     statuses.extend([Status::maintenance("installing slurmctld"), Status::waiting("retrying after error: no")]);
     statuses
@@ -196,9 +218,6 @@ fn a_serving_controller_says_what_it_is() {
 fn a_second_unit_is_told_how_to_go() {
     let world = World::fresh().not_leading().with_sibling("slurmctld/1");
     assert_eq!(shown(&world), "blocked: one controller only without use-network-state: `juju remove-unit slurmctld/0`");
-    let mut world = world;
-    world.options.network_state = true;
-    assert_eq!(shown(&world), "blocked: several controllers are not supported yet: `juju remove-unit slurmctld/0`");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Which cluster this is, whether this unit is its controller, and whether a state directory is the cluster's.
 
 use crate::facts::{Ask, Facts, StateDirectory, Store, StoreMount};
+use crate::names;
 use slurm_conf::ClusterName;
 
 /// The prefix of a cluster's name when the operator gives none.
@@ -9,7 +10,8 @@ const CLUSTER_PREFIX: &str = "charmed-hpc-";
 /// What a unit of this application is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The one controller: it has the configuration, or is the leader of an application that has no cluster yet.
+    /// A controller: it has the configuration, or is the leader of an application that has no cluster yet, or is on a
+    /// store with others.
     Controller,
     /// A further unit. Several controllers need shared state.
     Second,
@@ -17,8 +19,27 @@ pub enum Role {
     Undecided,
 }
 
+/// Says whether the cluster is on a store of the network, or is to be: its configuration is linked there, or the
+/// operator wants it there and no cluster has its state on the disk of this machine.
+pub fn is_on_store(facts: &Facts) -> Result<bool, Ask> {
+    if is_linked(facts)? {
+        return Ok(true);
+    }
+    let store = facts.store()?;
+    let here = store.mount == StoreMount::Nothing && matches!(store.state, StateDirectory::Of(_));
+    Ok(facts.options()?.network_state && !here)
+}
+
+/// Says whether the configuration directory of this machine is the one on the store.
+pub fn is_linked(facts: &Facts) -> Result<bool, Ask> {
+    Ok(facts.configuration_link()?.as_deref() == Some(names::SHARED_CONFIGURATION))
+}
+
 /// Decides a unit's role. A unit without a configuration never makes a second cluster beside an existing one.
 pub fn role(facts: &Facts) -> Result<Role, Ask> {
+    if is_on_store(facts)? {
+        return Ok(if facts.peer()?.is_some() { Role::Controller } else { Role::Undecided });
+    }
     let (host, configuration) = (&facts.host()?.name, facts.configuration()?);
     if [&configuration.live, &configuration.accepted].iter().any(|config| config.rank_of(host).is_some()) {
         return Ok(Role::Controller);
@@ -26,7 +47,8 @@ pub fn role(facts: &Facts) -> Result<Role, Ask> {
     let peer = facts.peer()?.as_ref();
     let named = peer.is_some_and(|peer| peer.cluster_name.is_some());
     // A unit that has published its host is the one that made the cluster, whatever has become of its files.
-    if named && peer.is_some_and(|peer| peer.host.as_deref() == Some(host.as_str())) {
+    let published = peer.and_then(|peer| peer.own.as_ref()).map(|own| &own.hostname);
+    if named && published == Some(host) {
         return Ok(Role::Controller);
     }
     let leader = *facts.leader()?;
@@ -73,6 +95,16 @@ impl Identity {
         };
         let note = format!("{name} {home}");
         Ok(Self { given, name, newborn, note })
+    }
+
+    /// Says what keeps everybody from a store, whatever is on it.
+    pub fn store_problem(store: &Store) -> Option<StateProblem> {
+        match (&store.mount, &store.state) {
+            (StoreMount::Nothing, _) => Some(StateProblem::NotMounted),
+            (StoreMount::Mounted { read_only: true }, _) => Some(StateProblem::ReadOnly),
+            (_, StateDirectory::Unreadable(why)) => Some(StateProblem::Unreadable(why.clone())),
+            _ => None,
+        }
     }
 
     /// Says what keeps slurmctld from its state. None: it is there, or the cluster is still to be made and there is

@@ -5,10 +5,12 @@ mod applications;
 mod apply;
 mod condition;
 mod config;
+mod controllers;
 mod daemon;
 #[cfg(test)]
 mod dispatch_tests;
 mod facts;
+mod fence;
 mod identity;
 mod keys;
 mod names;

@@ -24,6 +24,8 @@ pub const ACTION_DRAIN: &str = "drain";
 pub const ACTION_SET_NODE_STATE: &str = "set-node-state";
 pub const ACTION_SHOW_CONFIG: &str = "show-current-config";
 pub const ACTION_SHOW_NODES: &str = "show-nodes";
+pub const ACTION_SHOW_CONTROLLERS: &str = "show-controllers";
+pub const ACTION_TAKEOVER: &str = "takeover";
 pub const ACTION_DESTROY_JOBS: &str = "destroy-jobs";
 pub const ACTION_SMOKE_TEST: &str = "smoke-test";
 pub const ACTION_REBOOT: &str = "reboot";
@@ -64,8 +66,12 @@ pub const OVERRIDES: &str = "/etc/slurm/by-hand.json";
 pub const APPLICATIONS: &str = "/etc/slurm/applications.json";
 /// A note: the nodes that are to be rebooted, and those that are away for it.
 pub const REBOOTS: &str = "/etc/slurm/reboots.json";
+/// A note of this machine: the list of controllers that its slurmctld was started with.
+pub const STARTED: &str = "/var/lib/slurmctld-charm/started.json";
 /// What a shared file system is mounted on in a cluster that keeps its state on the network.
 pub const CHECKPOINT_DIRECTORY: &str = "/var/lib/slurm/checkpoint";
+/// What `/etc/slurm` of every controller is a link to in such a cluster.
+pub const SHARED_CONFIGURATION: &str = "/var/lib/slurm/checkpoint/etc-slurm";
 pub const STATE_DIRECTORY: &str = "/var/lib/slurm/checkpoint/state";
 /// Where slurmctld keeps partitions between its lives.
 pub const PARTITION_STATE: &str = "/var/lib/slurm/checkpoint/state/part_state";
@@ -120,12 +126,14 @@ mod tests {
             OPTION_SOURCE,
         ];
         assert_eq!(declared(&["config", "options"]), names(&options));
-        let actions: [(&str, &[&str], bool); 9] = [
+        let actions: [(&str, &[&str], bool); 11] = [
             (ACTION_RESUME, &["nodename"], false),
             (ACTION_DRAIN, &["nodename", "reason"], false),
             (ACTION_SET_NODE_STATE, &["nodes", "state", "reason"], false),
             (ACTION_SHOW_CONFIG, &[], true),
             (ACTION_SHOW_NODES, &["nodes"], true),
+            (ACTION_SHOW_CONTROLLERS, &[], true),
+            (ACTION_TAKEOVER, &["controller"], false),
             (ACTION_DESTROY_JOBS, &["nodes", "dry-run"], false),
             (ACTION_SMOKE_TEST, &["nodes", "timeout"], false),
             (ACTION_REBOOT, &["nodes", "asap", "max-unavailable", "reason", "cancel"], false),

@@ -4,6 +4,7 @@
 //! that the next one builds on ends its round, so that the next decision rests on what has really come of it.
 
 mod foundation;
+mod handover;
 mod leaving;
 pub(crate) mod reboots;
 mod records;
@@ -18,9 +19,10 @@ use crate::config::managed_keys::{self, wanted_partitions};
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Rollout;
 use crate::config::sources::ConfigSource;
+use crate::controllers::{Controllers, Serving, Started};
 use crate::daemon::Daemon;
 use crate::facts::{Ask, Attempts, Compute, Facts, Question, RemoteData};
-use crate::identity::{self, Identity, Role};
+use crate::identity::{self, Identity, Role, StateProblem};
 use crate::names;
 use crate::step::{Outcome, Step};
 use charm::Status;
@@ -30,6 +32,7 @@ use reboots::Rebooting;
 use slurm_conf::PartitionName;
 use slurm_ops::packages::Obstacle as InstallProblem;
 use slurm_unit::install::InstallStep;
+use slurm_unit::note::Noted;
 use slurm_unit::options::objection;
 use slurm_unit::{OptionProblem, Trigger};
 use std::collections::BTreeSet;
@@ -38,10 +41,11 @@ type Plan = charm::runtime::Plan<Step, Condition>;
 
 /// Decides what to do next.
 pub fn plan(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
-    facts.need(&[Question::Call])?;
-    // A unit on its way out changes nothing: taking a controller out of a cluster comes with several controllers.
-    if facts.call()?.last {
-        return Ok(Plan::rest(vec![Condition::Leaving]));
+    facts.need(&[Question::Call, Question::Store, Question::ConfigurationLink])?;
+    let call = facts.call()?;
+    // Where others take over, that begins in the first hook that shows it: the store is taken away early.
+    if call.last || (call.teardown && identity::is_on_store(facts)? && *facts.leaving()?) {
+        return handover::leave(facts, attempts);
     }
     let plan = decide(facts, attempts)?;
     // Asked only where it matters, because it costs a process: a leaving unit begins nothing, waits for nothing, and
@@ -51,33 +55,37 @@ pub fn plan(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
     let begins = plan.steps.iter().any(|step| step.is_for_a_unit_that_stays() || removes());
     let ill = || plan.conditions.iter().any(|condition| !matches!(condition.status(), Status::Active(_)));
     if (begins || (plan.steps.is_empty() && ill())) && *facts.leaving()? {
-        return Ok(Plan::rest(vec![Condition::Leaving]));
+        return handover::leave(facts, attempts);
     }
     Ok(plan)
 }
 
 fn decide(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
-    facts.need(&[
+    let elsewhere = [
         Question::Leader,
         Question::Options,
-        Question::Computes,
         Question::Host,
         Question::Installation,
-        Question::Configuration,
-        Question::Store,
-        Question::Keys,
         Question::ServiceFiles,
+        Question::RetryTimer,
+    ];
+    let there = [
+        Question::Computes,
+        Question::Configuration,
+        Question::Keys,
         Question::Rejections,
         Question::Overrides,
         Question::Applications,
         Question::Reboots,
-        Question::RetryTimer,
-    ])?;
+    ];
+    // What is on a store that is away cannot be read.
+    let store_problem = Identity::store_problem(facts.store()?).filter(|_| identity::is_linked(facts).unwrap_or(false));
+    let there: &[Question] = if store_problem.is_none() { &there } else { &[] };
+    facts.need(&[&elsewhere, there].concat())?;
     let role = identity::role(facts)?;
     let mut conditions = Vec::new();
     if role == Role::Second {
-        let (unit, network_state) = (facts.call()?.unit.clone(), facts.options()?.network_state);
-        conditions.push(Condition::Second { unit, network_state });
+        conditions.push(Condition::Second(facts.call()?.unit.clone()));
     }
     let problems = facts.options()?.problems();
     conditions.extend(problems.into_iter().filter(|problem| is_told(problem, role)).cloned().map(Condition::Option));
@@ -113,16 +121,32 @@ impl Controller<'_> {
     fn plan(mut self) -> Planned<Slurmctld> {
         let facts = self.facts;
         let (options, store, leader) = (facts.options()?, facts.store()?, *facts.leader()?);
+        let on_store = identity::is_on_store(facts)?;
+        if on_store {
+            let steps = share::announce(facts)?;
+            if !steps.is_empty() {
+                return Ok(Plan::steps(steps));
+            }
+            if let Some(problem) = Identity::store_problem(store) {
+                return self.without_store(problem);
+            }
+        }
         let identity = Identity::find(facts)?;
         self.conditions.extend(cluster_name_problem(facts, &identity)?.map(Condition::Option));
-        if options.network_state && identity.is_local(store) {
+        if options.network_state && !on_store {
             let problem = "the cluster has its state on the local disk, and nothing moves it yet: reset the option";
             self.conditions.push(Condition::Option(OptionProblem::new(names::OPTION_NETWORK_STATE, "true", problem)));
         }
         let Some(version) = facts.installation()?.version.map(|version| version.to_string()) else {
             return Ok(Plan::rest(self.conditions));
         };
+        // A cluster that is still to be made, under a name that cannot be one, is not made.
+        let held_back = identity.given.is_none() && matches!(options.cluster_name, Some(Err(_)));
+        if on_store && let Some(plan) = self.settle_on_store(&identity, held_back)? {
+            return Ok(plan);
+        }
         let (no_rejections, no_applications) = (Rejections::default(), Applications::default());
+        let controllers = Controllers::find(facts)?;
         let situation = Situation {
             options,
             host: facts.host()?,
@@ -132,14 +156,10 @@ impl Controller<'_> {
             computes: facts.computes()?,
             applications: facts.applications()?.known().unwrap_or(&no_applications),
             identity: &identity,
+            controllers: &controllers.wanted,
         };
-        if let Some(step) = share::request_mount(facts, &identity)? {
-            return Ok(Plan::steps(vec![step]));
-        }
-        // A cluster that is still to be made, under a name that cannot be one, is not made.
-        let held_back = identity.given.is_none() && matches!(options.cluster_name, Some(Err(_)));
         if !held_back {
-            let steps = foundation::prepare(facts, &identity)?;
+            let steps = foundation::prepare(facts, self.attempts, &identity)?;
             if !steps.is_empty() {
                 return Ok(Plan::steps(steps));
             }
@@ -147,33 +167,76 @@ impl Controller<'_> {
         self.notes()?;
         self.rejections(&situation)?;
         self.partitions(&situation);
-        let problem = identity.state_problem(store, options.network_state);
+        let problem = identity.state_problem(store, on_store);
         let keys = facts.keys()?;
         let ready = keys.auth.is_some() && keys.jwt.is_some() && problem.is_none() && identity.is_marked(store);
         if let Some(problem) = problem {
-            let mount_related = options.network_state && facts.mount()?.is_some();
-            self.conditions.push(Condition::State { problem, mount_related });
+            self.conditions.push(Condition::State { problem, mount_related: false });
         }
         for key in [crate::keys::Key::Auth, crate::keys::Key::Jwt] {
             if keys.get(key).is_none() {
                 self.conditions.push(Condition::AwaitsKey(key.name()));
             }
         }
-        if !leader {
+        if !leader && !on_store {
             self.conditions.push(Condition::NotLeader);
+        }
+        if on_store && !self.is_fence_open()? {
+            return Ok(Plan::rest(self.conditions));
         }
         if ready && !held_back {
             self.look_ahead(&situation, leader)?;
-            let steps = self.serve(&situation, leader)?;
+            let steps = self.serve(&situation, &controllers, leader)?;
             if !steps.is_empty() {
                 return Ok(Plan::steps(steps));
             }
         }
-        let steps = share::share(&situation, facts, self.attempts, &mut self.conditions)?;
+        let steps = share::share(&situation, facts, self.attempts, on_store, &mut self.conditions)?;
         if !steps.is_empty() {
             return Ok(Plan::steps(steps));
         }
         Ok(Plan::rest(self.conditions))
+    }
+
+    /// A store that is away: nothing is known about what is on it, and nothing is done to it.
+    fn without_store(mut self, problem: StateProblem) -> Planned<Slurmctld> {
+        let mount_related = self.facts.mount()?.is_some();
+        self.conditions.push(Condition::State { problem, mount_related });
+        Ok(Plan::rest(self.conditions))
+    }
+
+    /// Says whether slurmctld may serve, as far as the fence lets it, and what the fence says about the store.
+    fn is_fence_open(&mut self) -> Result<bool, Ask> {
+        let fence = self.facts.fence()?;
+        if !fence.is_running() {
+            self.conditions.push(Condition::FenceDown);
+        }
+        let closed = fence.closed();
+        self.conditions.extend(closed.iter().cloned().map(Condition::FenceClosed));
+        self.conditions.extend(fence.warnings().into_iter().map(Condition::Store));
+        Ok(fence.is_running() && closed.is_none())
+    }
+
+    /// Makes the place of the cluster on the store, which the leader does, and has this machine use it. None: it does.
+    fn settle_on_store(&mut self, identity: &Identity, held_back: bool) -> Result<Option<Plan>, Ask> {
+        let (facts, store) = (self.facts, self.facts.store()?);
+        let conditions = |own: &mut Self| Plan::rest(std::mem::take(&mut own.conditions));
+        if let Some(problem) = identity.state_problem(store, true) {
+            self.conditions.push(Condition::State { problem, mount_related: true });
+            return Ok(Some(conditions(self)));
+        }
+        if !identity.is_marked(store) {
+            if *facts.leader()? && !held_back {
+                return Ok(Some(Plan::steps(vec![Step::PrepareState(identity.note.clone())])));
+            }
+            self.conditions.push(Condition::AwaitsCluster);
+            return Ok(Some(conditions(self)));
+        }
+        if identity::is_linked(facts)? {
+            return Ok(None);
+        }
+        let stamp = slurm_ops::clock::stamp(*facts.now()?);
+        Ok(Some(Plan::steps(vec![Step::LinkConfiguration { stamp }])))
     }
 
     /// Where the files are as they should be, all that is left are looks: they are asked for together.
@@ -195,8 +258,18 @@ impl Controller<'_> {
 
     /// The daemon and its configuration. What other units may share is the leader's to change, and is changed here
     /// alone: files, notes, partitions, and through them the running configuration.
-    fn serve(&mut self, situation: &Situation<'_>, leader: bool) -> Result<Vec<Step>, Ask> {
+    fn serve(
+        &mut self,
+        situation: &Situation<'_>,
+        controllers: &Controllers,
+        leader: bool,
+    ) -> Result<Vec<Step>, Ask> {
         let facts = self.facts;
+        let listed = situation.live().rank_of(&situation.host.name).is_some();
+        if !listed && !leader {
+            self.conditions.push(Condition::AwaitsListing(situation.host.name.clone()));
+            return Ok(Vec::new());
+        }
         let state_problem = if facts.store()?.local { facts.state_problem()?.as_ref() } else { None };
         self.conditions.extend(state_problem.cloned().map(Condition::CannotSave));
         let daemon = Daemon::find(facts)?;
@@ -240,13 +313,53 @@ impl Controller<'_> {
                 Ok(vec![Step::RestartDaemon])
             }
             Daemon::Stopped | Daemon::Failing { .. } if self.may_start()? && situation.live().exists() => {
-                Ok(vec![Step::StartDaemon])
+                let mut steps = vec![Step::StartDaemon];
+                if identity::is_on_store(facts)? {
+                    steps.push(Step::NoteStarted(Started::with(&situation.live().controllers())));
+                }
+                Ok(steps)
             }
-            Daemon::Answering if leader => {
+            Daemon::Answering => {
+                let steps = self.stand_by(situation, controllers)?;
+                if !leader || !steps.is_empty() {
+                    return Ok(steps);
+                }
                 let steps = if state_problem.is_none() { self.save(situation.accepted())? } else { Vec::new() };
                 if steps.is_empty() { self.reboots() } else { Ok(steps) }
             }
             _ => Ok(Vec::new()),
+        }
+    }
+
+    /// A slurmctld that stands by keeps the list that it was started with, so that it is restarted with a new one. The
+    /// one that serves has taken the list from the reconfigure.
+    fn stand_by(&mut self, situation: &Situation<'_>, controllers: &Controllers) -> Result<Vec<Step>, Ask> {
+        if !identity::is_on_store(self.facts)? {
+            return Ok(Vec::new());
+        }
+        let unknown = controllers.unknown.iter().cloned().map(Condition::UnknownHost);
+        let departing = controllers.departing.iter().cloned().map(Condition::ControllerDeparts);
+        self.conditions.extend(unknown.chain(departing));
+        let (listed, own) = (&controllers.listed, &situation.host.name);
+        if let Serving::Host(host) = &controllers.serving
+            && Some(host) != listed.first()
+        {
+            self.conditions.push(Condition::BackupServes((host != own).then(|| host.clone())));
+        }
+        let current = Started::with(listed);
+        let known = *self.facts.started()? == Noted::Known(current.clone());
+        if known || situation.live() != situation.accepted() {
+            return Ok(Vec::new());
+        }
+        let serves = matches!(&controllers.serving, Serving::Host(host) if host == own);
+        match &controllers.serving {
+            _ if serves || listed.len() == 1 => Ok(vec![Step::NoteStarted(current)]),
+            Serving::Host(_) => Ok(vec![Step::RestartStandby, Step::NoteStarted(current)]),
+            // The one that serves gives the next sign of life soon.
+            Serving::Nobody | Serving::Unknown => {
+                self.conditions.push(Condition::ListUnsettled);
+                Ok(Vec::new())
+            }
         }
     }
 
@@ -390,6 +503,8 @@ fn install_problem(attempts: &Attempts, like: impl Fn(&InstallStep) -> bool) -> 
 
 #[cfg(test)]
 mod install_tests;
+#[cfg(test)]
+mod store_tests;
 #[cfg(test)]
 pub mod situations;
 #[cfg(test)]

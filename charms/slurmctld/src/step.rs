@@ -5,6 +5,7 @@ use crate::config::files::Files;
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Overrides;
 use crate::config::sources::ConfigSource;
+use crate::controllers::Started;
 use crate::keys::Key;
 use crate::names;
 use crate::reboots::{Before, Reboots, Wish};
@@ -12,6 +13,7 @@ use charm::tools::SecretContent;
 use charm::{Databag, RelationId, SecretId};
 use slurm_conf::overrides::{NodeSettings, PartitionSettings, Update};
 use slurm_conf::{NodeName, PartitionName};
+use slurm_ops::fence::Settings;
 use slurm_ops::packages::Obstacle as InstallProblem;
 use slurm_ops::scontrol::{Candidate, PartitionState, Reconfigure};
 use slurm_unit::install::InstallStep;
@@ -27,6 +29,11 @@ pub enum Step {
     Service(ServiceStep),
     /// Makes the state directory and marks it with this note.
     PrepareState(String),
+    /// Makes the configuration directory of this machine a link to the one on the store. What was there is kept, with
+    /// this time in its name.
+    LinkConfiguration { stamp: String },
+    /// Has the fence of this machine run with these settings.
+    EnsureFence(Settings),
     /// Makes the key files such that only slurmctld can read them.
     SecureKeys,
     /// Lets everybody read the configuration.
@@ -58,6 +65,14 @@ pub enum Step {
     StartDaemon,
     /// Restarts a slurmctld that serves nobody.
     RestartDaemon,
+    /// Restarts a slurmctld that stands by, so that it starts with the list of controllers in place.
+    RestartStandby,
+    /// Notes the list of controllers that slurmctld of this machine was started with.
+    NoteStarted(Started),
+    /// Has another controller take over from this one.
+    HandOver { rank: usize, host: String },
+    /// Stops slurmctld for good.
+    StopDaemon,
     /// Makes slurmctld write its partitions to the state directory, through one that exists.
     SavePartitions { partition: PartitionName, settings: PartitionSettings },
     /// Notes how far the applications have come that this cluster has served.
@@ -139,6 +154,7 @@ impl Step {
                 | Self::ForgetOverrides
                 | Self::MarkAccepted(_)
                 | Self::RestartDaemon
+                | Self::NoteStarted(_)
                 | Self::SavePartitions { .. }
         )
     }
@@ -150,6 +166,8 @@ impl fmt::Display for Step {
             Self::Install(step) => write!(formatter, "{}", step.name(&names::PROFILE)),
             Self::Service(step) => write!(formatter, "{}", step.name(&names::PROFILE)),
             Self::PrepareState(_) => write!(formatter, "prepare {}", names::STATE_DIRECTORY),
+            Self::LinkConfiguration { .. } => write!(formatter, "link {} to the store", names::CONFIGURATION_DIRECTORY),
+            Self::EnsureFence(_) => write!(formatter, "put the fence in place"),
             Self::SecureKeys => write!(formatter, "keep the keys from others"),
             Self::MakeWorldReadable => write!(formatter, "let everybody read {}", names::SLURM_CONF),
             Self::MakeKey(key) => write!(formatter, "make the {}", key.name()),
@@ -169,6 +187,10 @@ impl fmt::Display for Step {
             Self::MarkAccepted(_) => write!(formatter, "keep the accepted {}", names::SLURM_CONF),
             Self::StartDaemon => write!(formatter, "start slurmctld"),
             Self::RestartDaemon => write!(formatter, "restart slurmctld"),
+            Self::RestartStandby => write!(formatter, "restart slurmctld, which stands by"),
+            Self::NoteStarted(_) => write!(formatter, "note the list of controllers that slurmctld has"),
+            Self::HandOver { host, .. } => write!(formatter, "hand over to {host}"),
+            Self::StopDaemon => write!(formatter, "stop slurmctld for good"),
             Self::SavePartitions { .. } => write!(formatter, "save partitions"),
             Self::NoteApplications(_) => write!(formatter, "note the applications"),
             Self::ClosePartition(name) => write!(formatter, "close partition {name}"),

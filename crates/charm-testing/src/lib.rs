@@ -36,6 +36,8 @@
 //! # Ok::<(), charm_testing::Impossible>(())
 //! ```
 
+#[cfg(test)]
+mod controllers_tests;
 mod hook;
 #[cfg(test)]
 mod job_tests;
@@ -53,6 +55,11 @@ mod schedule_tests;
 mod slurm;
 #[cfg(test)]
 mod slurm_tests;
+mod store;
+#[cfg(test)]
+mod store_tests;
+#[cfg(test)]
+mod subordinate_tests;
 #[cfg(test)]
 mod waiting_tests;
 
@@ -62,3 +69,4 @@ pub use machine::FakeMachine;
 pub use model::{Dispatched, Impossible, Model, Ran};
 pub use reference::status_differences;
 pub use slurm::{FakeJob, FakeSlurm};
+pub use store::{FakeStore, Fault};

@@ -2,12 +2,15 @@
 //!
 //! Which program does what is in the files below; here is only who gets called.
 
+mod fence;
+mod mounts;
 mod packages;
 mod pause;
 mod systemd;
 
 use crate::knife::Knife;
 use crate::slurm::{FakeJob, FakeSlurm};
+use crate::store::{self, Fault, Site};
 use charm::UnitName;
 use packages::Archive;
 use pause::Meanwhile;
@@ -17,6 +20,7 @@ use slurm_ops::store::StoreFault;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,8 +34,9 @@ pub struct FakeMachine {
 }
 
 #[derive(Debug)]
-struct Programs {
+pub(crate) struct Programs {
     root: TempDir,
+    site: Arc<Site>,
     state: Mutex<State>,
     knife: Mutex<Knife>,
     slurm: Mutex<FakeSlurm>,
@@ -50,7 +55,6 @@ struct State {
     lost: Vec<String>,
     /// How many programs start before one fails.
     until_failure: Option<usize>,
-    store: StoreFault,
 }
 
 impl FakeMachine {
@@ -58,14 +62,17 @@ impl FakeMachine {
     /// its controllers gets an answer.
     #[expect(clippy::missing_panics_doc, reason = "a test without its stage has to end")]
     pub fn of(unit: &UnitName) -> Self {
-        // Every file is written out to its disk, which in memory takes no time.
-        let root = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).expect("a test needs a directory");
+        let root = store::directory();
+        let site = Arc::new(Site::new(root.path(), unit.dashed()));
+        let slurm = FakeSlurm::played();
+        slurm.lock().meet(root.path(), &site);
         let fake = Self {
             programs: Arc::new(Programs {
                 root,
+                site,
                 state: Mutex::default(),
                 knife: Mutex::default(),
-                slurm: Mutex::new(FakeSlurm::played()),
+                slurm: Mutex::new(slurm),
                 unit: unit.clone(),
                 meanwhile: Mutex::default(),
             }),
@@ -75,12 +82,12 @@ impl FakeMachine {
         fake.write("/etc/passwd", &format!("root:x:{user}:{group}::/:/bin/sh\nslurm:x:{user}:{group}::/:/bin/false\n"));
         fake.write("/run/systemd/container", "systemd-nspawn\n");
         fake.write("/proc/1/cmdline", "/sbin/init\0");
-        fake.write("/proc/self/mountinfo", "1 0 0:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n");
-        let charm = format!("/var/lib/juju/agents/unit-{}/charm", unit.dashed());
-        for directory in ["/etc/slurm", "/etc/default", "/var/lib/dpkg/updates", &charm] {
+        fake.write("/proc/self/mountinfo", store::DISK);
+        // It is copied, and what a test runs as is large.
+        fake.write(&program(unit), "the charm's own program\n");
+        for directory in ["/etc/slurm", "/etc/default", "/var/lib/dpkg/updates"] {
             fs::create_dir_all(fake.programs.path(directory)).expect("a test needs its directories");
         }
-        fake.write(&dispatch_program(unit), "a charm\n");
         fake
     }
 
@@ -95,15 +102,17 @@ impl FakeMachine {
     /// has a Slurm of its own, whose controller the test plays.
     #[must_use]
     pub fn in_cluster(self, slurm: &FakeSlurm) -> Self {
+        slurm.lock().meet(self.programs.root.path(), &self.programs.site);
+        slurm.know(Arc::downgrade(&self.programs));
         *self.programs.slurm.lock().unwrap_or_else(PoisonError::into_inner) = slurm.clone();
         self
     }
 
     /// Returns the machine as a charm sees it.
     pub fn machine(&self) -> Machine {
-        Machine::at(self.programs.root.path())
-            .with_runner(Arc::clone(&self.programs) as Arc<dyn CommandRunner>)
-            .with_program(self.programs.path(&dispatch_program(&self.programs.unit)))
+        let runner = Arc::clone(&self.programs) as Arc<dyn CommandRunner>;
+        let program = self.programs.path(&program(&self.programs.unit));
+        Machine::at(self.programs.root.path()).with_runner(runner).with_program(program)
     }
 
     /// Runs a program of the machine, as an administrator would. None: there is no such program.
@@ -195,12 +204,6 @@ impl FakeMachine {
     /// Takes a program away, as half an upgrade or a bad disk would.
     pub fn lose_program(&self, program: &str) {
         self.programs.state().lost.push(program.to_owned());
-    }
-
-    /// Has every file system of the network that this machine mounts fail, hang, or work again. Which paths are on one
-    /// is in `/proc/self/mountinfo`.
-    pub fn store_is(&self, fault: StoreFault) {
-        self.programs.state().store = fault;
     }
 
     /// Cuts the machine off from every controller, or reconnects it.
@@ -315,7 +318,7 @@ impl Programs {
     }
 
     fn path(&self, path: &str) -> PathBuf {
-        self.root.path().join(path.trim_start_matches('/'))
+        store::within(self.root.path(), path)
     }
 
     fn read(&self, path: &str) -> Option<String> {
@@ -329,8 +332,8 @@ impl Programs {
     }
 }
 
-/// Where Juju unpacks the program of a charm.
-fn dispatch_program(unit: &UnitName) -> String {
+/// Where the charm's own program is.
+fn program(unit: &UnitName) -> String {
     format!("/var/lib/juju/agents/unit-{}/charm/dispatch", unit.dashed())
 }
 
@@ -397,7 +400,9 @@ impl CommandRunner for Programs {
 
     fn before_read(&self, path: &Path) {
         let shown = path.strip_prefix(self.root.path()).unwrap_or(path);
-        self.state().reads.push(format!("/{}", shown.display()));
+        let mut state = self.state();
+        state.reads.push(format!("/{}", shown.display()));
+        self.refresh_fence(&state, path);
     }
 
     fn run_with(&self, program: &str, arguments: &[String], variables: &[(String, OsString)]) -> Option<Ended> {
@@ -406,9 +411,19 @@ impl CommandRunner for Programs {
         crate::slurm::reading(candidate, || self.run(program, arguments))
     }
 
-    fn before_write(&self, path: &Path) {
+    fn before_write(&self, path: &Path) -> io::Result<()> {
+        if let StoreFault::Unwritable(kind) = self.store(path)
+            && self.is_on_store(path)
+        {
+            return Err(kind.into());
+        }
         let shown = path.strip_prefix(self.root.path()).unwrap_or(path);
         self.knife().before(format!("write /{}", shown.display()));
+        Ok(())
+    }
+
+    fn host_name(&self) -> Option<String> {
+        Some(self.site.name())
     }
 
     fn now(&self) -> u64 {
@@ -420,7 +435,13 @@ impl CommandRunner for Programs {
     }
 
     fn store(&self, _path: &Path) -> StoreFault {
-        self.state().store
+        match self.site.fault() {
+            Some(Fault::Silent) => StoreFault::Silent,
+            Some(Fault::ReadOnly) => StoreFault::Unwritable(ErrorKind::ReadOnlyFilesystem),
+            Some(Fault::Full) => StoreFault::Unwritable(ErrorKind::StorageFull),
+            // Behind the trigger nothing is found.
+            Some(Fault::Gone) | None => StoreFault::None,
+        }
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Metadata {
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Endpoint {
     pub(crate) interface: String,
+    #[serde(default)]
+    scope: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -61,6 +63,12 @@ impl Metadata {
             _ => value.is_string(),
         };
         (!fits).then(|| format!("option \"{option}\" expected {}, got {value}", declared.kind))
+    }
+
+    /// Says whether an endpoint is for units on the same machine.
+    pub(crate) fn is_local(&self, endpoint: &str) -> bool {
+        let found = self.provides.get(endpoint).or_else(|| self.requires.get(endpoint));
+        found.is_some_and(|end| end.scope == "container")
     }
 
     /// Returns the interface of an endpoint and whether it provides it.

@@ -140,6 +140,15 @@ impl Model {
         Ok(unit)
     }
 
+    /// Adds a unit of a subordinate application on the machine of another unit, as Juju does by itself when the two are
+    /// integrated. It has to be put on that machine by [`host`](Self::host).
+    pub fn add_subordinate(&self, app: &AppName, principal: &UnitName) -> Result<UnitName, Impossible> {
+        self.state().unit(principal)?;
+        let unit = self.add_unit(app)?;
+        self.state().unit(&unit)?.principal = Some(principal.clone());
+        Ok(unit)
+    }
+
     /// Makes another unit lead.
     pub fn elect(&self, unit: &UnitName) -> Result<(), Impossible> {
         let mut state = self.state();
@@ -208,6 +217,13 @@ impl Model {
             [(own, endpoint)] if own == app => Some(Relation::id(endpoint, *number)),
             _ => None,
         })
+    }
+
+    /// Returns the relations of an endpoint.
+    pub fn relations(&self, app: &AppName, endpoint: &str) -> Vec<RelationId> {
+        let state = self.state();
+        let own = state.relations.iter().filter_map(|(number, relation)| relation.id_for(app, *number));
+        own.filter(|id| id.as_str().rsplit_once(':').is_some_and(|(name, _)| name == endpoint)).collect()
     }
 
     /// Ends a relation; its bags and grants are gone.

@@ -16,10 +16,13 @@ mod reboots;
 mod reservations;
 mod slurmd;
 mod steps;
+mod takeover;
 
 pub use jobs::FakeJob;
 pub(crate) use slurmd::Phase;
 
+use crate::machine::Programs;
+use crate::store::Site;
 pub(crate) use clients::reading;
 use controller::Controller;
 use node::Node;
@@ -27,13 +30,14 @@ use reservations::Reservation;
 use slurmd::Slurmd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// The Slurm of a cluster. Machines join it with [`FakeMachine::in_cluster`](crate::FakeMachine::in_cluster).
 #[derive(Clone, Debug, Default)]
 pub struct FakeSlurm {
     state: Arc<Mutex<Slurm>>,
+    machines: Arc<Mutex<Vec<Weak<Programs>>>>,
 }
 
 impl FakeSlurm {
@@ -117,6 +121,62 @@ impl FakeSlurm {
         self.lock().time_out();
     }
 
+    /// Has `SlurmctldTimeout` pass: fences look at their stores, and the best slurmctld that stands by takes over
+    /// unless somebody before it serves. Tells who serves then.
+    pub fn fail_over(&self) -> Option<String> {
+        let machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        machines.iter().filter_map(Weak::upgrade).for_each(|machine| machine.let_fence_look());
+        self.lock().fail_over();
+        self.serving()
+    }
+
+    /// Returns the host whose slurmctld serves.
+    pub fn serving(&self) -> Option<String> {
+        self.lock().controller.as_ref().map(|controller| controller.host.clone())
+    }
+
+    /// Returns every slurmctld that runs, by its host: `active`, `standby`, or `stale` if it was cut off and does not
+    /// know that another one serves.
+    pub fn controllers(&self) -> BTreeMap<String, &'static str> {
+        let slurm = self.lock();
+        let of = |own: &Controller, role| (own.host.clone(), role);
+        let (active, standbys) = (slurm.controller.iter(), slurm.standbys.iter());
+        let roles = active.map(|own| of(own, "active")).chain(standbys.map(|own| of(own, "standby")));
+        roles.chain(slurm.stale.iter().map(|own| of(own, "stale"))).collect()
+    }
+
+    /// Returns the list of controllers that the slurmctld of a host goes by: that of its start, or of the last
+    /// reconfigure if it served then. None: it does not run.
+    pub fn list_of(&self, host: &str) -> Option<Vec<String>> {
+        self.lock().all_controllers().find(|own| own.host == host).map(|own| own.hosts.clone())
+    }
+
+    /// Has slurmctld leave unsaved what jobs do, as in the seconds before it writes that down, or no longer.
+    pub fn save_late(&self, late: bool) {
+        let mut slurm = self.lock();
+        slurm.whims.saves_late = late;
+        slurm.catch_up();
+    }
+
+    /// Says whether two are the same.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
+    /// Lets the time pass in which one of several controllers gives a sign of life.
+    pub(crate) fn beat_on(&self) {
+        const BEAT: Duration = Duration::from_secs(30);
+        let mut slurm = self.lock();
+        if slurm.controller.as_ref().is_some_and(|controller| controller.hosts.len() > 1) {
+            slurm.pass(BEAT);
+        }
+    }
+
+    /// Remembers a machine of the cluster.
+    pub(crate) fn know(&self, machine: Weak<Programs>) {
+        self.machines.lock().unwrap_or_else(PoisonError::into_inner).push(machine);
+    }
+
     /// Has slurmctld tell every node to reboot that is to and has no job. Each is told once, and counted.
     pub fn issue_reboots(&self) {
         self.lock().issue_reboots();
@@ -177,7 +237,16 @@ type Settings = BTreeMap<String, String>;
 #[derive(Debug, Default)]
 pub(crate) struct Slurm {
     played: bool,
+    /// Who serves.
     controller: Option<Controller>,
+    /// Who stands by.
+    standbys: Vec<Controller>,
+    /// Who served until its machine was cut off, and does not know that another one serves.
+    stale: Vec<Controller>,
+    /// How a slurmctld ended that nobody stopped: whether without a fault. By the root of its machine.
+    exits: BTreeMap<PathBuf, bool>,
+    /// The machines, by their root.
+    sites: BTreeMap<PathBuf, Arc<Site>>,
     /// By the root of their machine.
     slurmds: BTreeMap<PathBuf, Slurmd>,
     /// Machines that reach no controller.
@@ -219,6 +288,8 @@ struct Memory {
 /// What a test wants of this Slurm.
 #[derive(Debug, Default)]
 pub(crate) struct Whims {
+    /// What jobs do is not written down by itself, as in the seconds before slurmctld does so.
+    pub(crate) saves_late: bool,
     /// After a refused reconfigure slurmctld serves nobody until it is restarted.
     pub(crate) sulks: bool,
     /// What the journal has to say about the next reconfigure, which is refused.

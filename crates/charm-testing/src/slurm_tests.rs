@@ -30,7 +30,7 @@ pub(crate) fn conf(partitions: &[&str]) -> String {
 }
 
 fn machine(slurm: &FakeSlurm, package: &str) -> FakeMachine {
-    let machine = FakeMachine::of(&"n/0".parse().unwrap()).in_cluster(slurm);
+    let machine = FakeMachine::of(&"n/0".parse().unwrap()).called("c1").in_cluster(slurm);
     run(&machine, "apt-get", &["install", package, "slurm-client"]).unwrap();
     machine.write("/etc/slurm/slurm.jwks", &keys("k1"));
     machine

@@ -102,6 +102,12 @@ impl UnitName {
         AppName(app.to_owned())
     }
 
+    /// Returns the number of the unit, in the order in which Juju made them.
+    pub fn number(&self) -> u64 {
+        let number = self.0.rsplit_once('/').and_then(|(_, number)| number.parse().ok());
+        number.expect("invariant: a unit name ends with a number")
+    }
+
     /// Returns the name with `-` for `/`: `compute-0`, fit for file names and host-like names.
     pub fn dashed(&self) -> String {
         self.0.replace('/', "-")

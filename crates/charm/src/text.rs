@@ -25,6 +25,20 @@ pub fn some<T: ToString>(items: &[T]) -> String {
     if items.len() > SHOWN { format!("{shown},…") } else { shown }
 }
 
+/// Returns rows as a table: columns as wide as they need to be, heads in capitals.
+pub fn table<H: AsRef<str>, R: AsRef<[String]>>(heads: &[H], rows: &[R]) -> String {
+    let heads: Vec<String> = heads.iter().map(|head| head.as_ref().to_uppercase()).collect();
+    let all: Vec<&[String]> = std::iter::once(heads.as_slice()).chain(rows.iter().map(AsRef::as_ref)).collect();
+    let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    let line = |row: &&[String]| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    all.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
 fn cut(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
@@ -51,6 +65,12 @@ mod tests {
     fn a_value_shows_what_would_break_the_line() {
         assert_eq!(shown("a\nb"), "a\\nb");
         assert_eq!(shown(&"x".repeat(500)).chars().count(), VALUE);
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_longest_cell() {
+        let rows = [["0", "c1"], ["1", "c10000"]].map(|row| row.map(str::to_owned));
+        assert_eq!(table(&["rank", "host"], &rows), "RANK  HOST\n0     c1\n1     c10000");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use slurm_conf::{ClusterName, HostName};
 const CLUSTER_NAME: &str = "cluster_name";
 const RESTART_SIGNAL: &str = "restart_signal";
 const HOSTNAME: &str = "hostname";
+const LEFT: &str = "left";
 /// A number, a time or an identifier; it is compared and never used for anything else.
 const LONGEST_SIGNAL: usize = 64;
 
@@ -46,19 +47,25 @@ impl PeerApp {
 pub struct PeerUnit {
     /// Short host name of the machine: what `SlurmctldHost` lists.
     pub hostname: HostName,
+    /// The unit is being removed, has handed over, and its slurmctld is stopped for good.
+    pub left: bool,
 }
 
 impl PeerUnit {
     /// Returns the bag.
     pub fn encode(&self) -> Databag {
-        written([(HOSTNAME, json!(self.hostname.as_str()))])
+        let mut bag = written([(HOSTNAME, json!(self.hostname.as_str()))]);
+        if self.left {
+            bag.extend(written([(LEFT, json!(true))]));
+        }
+        bag
     }
 
     /// Reads the bag. `None`: the unit has not said its name yet.
     pub fn decode(bag: &Databag) -> Result<Option<Self>, DecodeError> {
         let Some(name) = loose_string(bag, HOSTNAME)? else { return Ok(None) };
         HostName::new(name.as_str())
-            .map(|hostname| Some(Self { hostname }))
+            .map(|hostname| Some(Self { hostname, left: bag.get(LEFT).is_some_and(|left| left == "true") }))
             .map_err(|error| DecodeError::malformed(HOSTNAME, &name, error.to_string()))
     }
 }
@@ -76,9 +83,12 @@ mod tests {
         let app = PeerApp { cluster_name: ClusterName::new("lab").unwrap(), restart_signal: "7".to_owned() };
         assert_eq!(app.encode()["cluster_name"], "\"lab\"");
         assert_eq!(PeerApp::decode(&app.encode()), Ok(Some(app)));
-        let unit = PeerUnit { hostname: HostName::new("juju-c9fc6f-1").unwrap() };
-        assert_eq!(unit.encode()["hostname"], "\"juju-c9fc6f-1\"");
-        assert_eq!(PeerUnit::decode(&unit.encode()), Ok(Some(unit)));
+        for left in [false, true] {
+            let unit = PeerUnit { hostname: HostName::new("juju-c9fc6f-1").unwrap(), left };
+            assert_eq!(unit.encode()["hostname"], "\"juju-c9fc6f-1\"");
+            assert_eq!(unit.encode().contains_key("left"), left);
+            assert_eq!(PeerUnit::decode(&unit.encode()), Ok(Some(unit)));
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -32,11 +32,18 @@ pub trait CommandRunner: fmt::Debug + Send + Sync {
         self.run(program, arguments)
     }
 
-    /// Is told before a file or directory is changed, so that a test can end things right there.
-    fn before_write(&self, _path: &Path) {}
+    /// Is told before a file or directory is changed, so that a test can end things right there, or refuse the change.
+    fn before_write(&self, _path: &Path) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Is told before a file is read.
     fn before_read(&self, _path: &Path) {}
+
+    /// Returns what the machine is called. `None`: the system is to be asked.
+    fn host_name(&self) -> Option<String> {
+        None
+    }
 
     /// Returns the time in seconds since 1970.
     fn now(&self) -> u64 {

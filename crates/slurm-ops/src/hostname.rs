@@ -16,9 +16,12 @@ pub enum HostNameError {
 }
 
 /// Returns the host name up to its first dot: what Slurm compares `SlurmctldHost` with.
-pub fn short() -> Result<HostName, HostNameError> {
-    let name = nix::unistd::gethostname().map_err(HostNameError::Ask)?;
-    HostName::new(name.to_string_lossy()).map(|name| name.short()).map_err(HostNameError::Unfit)
+pub fn short(host: &Host) -> Result<HostName, HostNameError> {
+    let name = match host.made_up_name() {
+        Some(name) => name,
+        None => nix::unistd::gethostname().map_err(HostNameError::Ask)?.to_string_lossy().into_owned(),
+    };
+    HostName::new(name).map(|name| name.short()).map_err(HostNameError::Unfit)
 }
 
 /// Returns the container manager's name (`lxc`, `systemd-nspawn` …), or `None` on a machine of its own.
@@ -36,7 +39,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_short_name() {
-        assert!(!short().unwrap().as_str().contains('.'));
+        assert!(!short(&Machine::new().host()).unwrap().as_str().contains('.'));
     }
 
     #[test]

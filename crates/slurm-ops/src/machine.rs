@@ -7,6 +7,7 @@ use crate::mounts;
 use crate::store::child::{StoreChild, Terms};
 use crate::store::{self, Located};
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,9 +80,11 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// Returns the machine that this process runs on.
+    /// Returns the machine that this process runs on. A program that is not built for release takes its root from the
+    /// variable `MACHINE_ROOT`, so that a test of the whole program changes nothing here.
     pub fn new() -> Self {
-        Self::at("/")
+        let root = if cfg!(debug_assertions) { std::env::var_os("MACHINE_ROOT") } else { None };
+        Self::at(root.unwrap_or_else(|| "/".into()))
     }
 
     /// Returns a machine whose files are below `root`. Programs are still started here.
@@ -198,6 +201,11 @@ impl Host {
         }
     }
 
+    /// Returns what the runner that takes the system's place calls the machine.
+    pub(crate) fn made_up_name(&self) -> Option<String> {
+        self.place.runner.as_ref().and_then(|runner| runner.host_name())
+    }
+
     /// Announces that a file is about to be read, to the runner that takes the system's place.
     pub(crate) fn before_read(&self, path: &Path) {
         if let Some(runner) = &self.place.runner {
@@ -236,10 +244,12 @@ impl HostWriter {
         self.host.path(path)
     }
 
-    /// Announces that a file or directory is about to change, to the runner that takes the system's place.
-    pub(crate) fn before_write(&self, path: &Path) {
-        if let Some(runner) = &self.host.place.runner {
-            runner.before_write(path);
+    /// Announces that a file or directory is about to change, to the runner that takes the system's place, which may
+    /// refuse.
+    pub(crate) fn before_write(&self, path: &Path) -> io::Result<()> {
+        match &self.host.place.runner {
+            Some(runner) => runner.before_write(path),
+            None => Ok(()),
         }
     }
 

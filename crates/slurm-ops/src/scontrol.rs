@@ -135,6 +135,11 @@ pub fn ping(host: &Host) -> Result<Vec<ControllerPing>, ScontrolError> {
     answer.map(|answer| answer.pings).map_err(|_| ScontrolError::Unreachable { why: output.complaint().to_owned() })
 }
 
+/// Has the controller of this rank take over. The one that serves saves its state and ends, which is no failure of it.
+pub fn take_over(writer: &HostWriter, rank: usize) -> Result<(), ScontrolError> {
+    change(&scontrol(writer.host()).args(["takeover", &rank.to_string()]))
+}
+
 /// Starts slurmctld and waits a moment for it to answer: it says that it is ready before it serves. That it does not
 /// answer is no failure of this call.
 pub fn start_controller(writer: &HostWriter, service: &str, patience: Duration) -> Result<(), CommandError> {

@@ -44,17 +44,24 @@ pub enum StoreFault {
     Silent,
     /// It answers with an error.
     Failing(io::ErrorKind),
+    /// It can be read. Nothing can be written: it is read-only, or full.
+    Unwritable(io::ErrorKind),
 }
 
 /// Tells whether a directory is there and can be written by a user; by whoever asks, if there is no such user.
 pub fn is_writable(host: &Host, path: impl AsRef<Path>, user: &str) -> Result<bool, FileError> {
     let user = files::user_ids(host, user).ok().map(|(user, group)| (user.as_raw(), group.as_raw()));
-    host.locate(path).perform(|| Work::IsWritable { user }, |path| direct::is_writable(path, user))
+    let located = host.locate(path);
+    let read_only = located.refuses_writes() == Some(io::ErrorKind::ReadOnlyFilesystem);
+    Ok(located.perform(|| Work::IsWritable { user }, |path| direct::is_writable(path, user))? && !read_only)
 }
 
 /// Tells how much can be written where a path is.
 pub fn space(host: &Host, path: impl AsRef<Path>) -> Result<files::Space, FileError> {
-    host.locate(path).perform(|| Work::Space, direct::space)
+    let located = host.locate(path);
+    let full = located.refuses_writes() == Some(io::ErrorKind::StorageFull);
+    let space = located.perform(|| Work::Space, direct::space)?;
+    Ok(if full { files::Space { free: 0, ..space } } else { space })
 }
 
 /// A path, and who has to touch it.
@@ -66,6 +73,14 @@ pub(crate) struct Located<'a> {
 }
 
 impl Located<'_> {
+    /// Tells why nothing can be written, if whoever takes the system's place says so.
+    fn refuses_writes(&self) -> Option<io::ErrorKind> {
+        match self.host.runner().filter(|_| self.on_store)?.store(&self.path) {
+            StoreFault::Unwritable(kind) => Some(kind),
+            StoreFault::None | StoreFault::Silent | StoreFault::Failing(_) => None,
+        }
+    }
+
     /// Does something right here, or has the child do it.
     pub(crate) fn perform<T: DeserializeOwned>(
         &self,
@@ -80,7 +95,7 @@ impl Located<'_> {
         let broken = FileError::access("have a child use", &self.path);
         if let Some(runner) = self.host.runner() {
             return match runner.store(&self.path) {
-                StoreFault::None => here(&self.path),
+                StoreFault::None | StoreFault::Unwritable(_) => here(&self.path),
                 StoreFault::Silent => Err(silent()),
                 StoreFault::Failing(kind) => Err(broken(kind.into())),
             };
@@ -123,7 +138,7 @@ fn talk(requests: &mut impl Read, answers: &mut impl Write) -> io::Result<()> {
 
 /// Does one thing, as it is done without a child.
 fn direct_work(request: &Request) -> Result<Value, FileError> {
-    let (path, nobody) = (request.path.as_path(), &|_: &Path| ());
+    let (path, nobody) = (request.path.as_path(), &|_: &Path| Ok(()));
     match &request.work {
         Work::Read => value(direct::read(path)),
         Work::Exists => value(Ok(path.exists())),
@@ -214,6 +229,10 @@ mod tests {
             let error = files::modified(&host, path).unwrap_err();
             assert!(!error.is_silent(), "{error}");
         }
+        *faulty.0.lock().unwrap() = StoreFault::Unwritable(io::ErrorKind::ReadOnlyFilesystem);
+        assert!(files::exists(&host, "/store/x") && !is_writable(&host, "/store/x", "slurm").unwrap());
+        *faulty.0.lock().unwrap() = StoreFault::Unwritable(io::ErrorKind::StorageFull);
+        assert_eq!(space(&host, "/store/x").unwrap().free, 0);
         // What is on this machine is of no interest to it.
         assert!(files::replace(&writer, "/etc/y", b"one", &Access::own(0o600)).unwrap());
         assert_eq!(fs::read(machine.path("/store/etc-slurm/slurm.conf")).unwrap(), b"one");

@@ -11,7 +11,7 @@ pub(super) fn show(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let read = |path| files::read_text(&act.view.host, path).map_err(ActionFailure::broken);
     let [slurm, cgroup, gres] = Files::PATHS.map(read);
     let Some(slurm) = slurm? else {
-        let others = super::controllers(act)?;
+        let others = super::other_controllers(act)?;
         let go =
             if others.is_empty() { "no unit has one yet".to_owned() } else { format!("ask {}", others.join(" or ")) };
         return Err(ActionFailure::refused(format!(

@@ -177,14 +177,5 @@ pub(super) fn unit_of(record: &NodeRecord) -> Option<String> {
 /// The last column is there only if it says something.
 fn table(rows: &[Row]) -> String {
     let remarks = if rows.iter().all(|row| row[5].is_empty()) { "" } else { "REMARKS" };
-    let head = ["NODE", "STATE", "PARTITIONS", "UNIT", "REASON", remarks].map(str::to_owned);
-    let all: Vec<&Row> = std::iter::once(&head).chain(rows).collect();
-    let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..6).map(width).collect();
-    let line = |row: &&Row| {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
-        cells.join("  ").trim_end().to_owned()
-    };
-    all.iter().map(line).collect::<Vec<_>>().join("\n")
+    charm::text::table(&["node", "state", "partitions", "unit", "reason", remarks], rows)
 }

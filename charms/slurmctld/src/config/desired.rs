@@ -75,6 +75,9 @@ impl Situation<'_> {
         } else {
             base.below
         };
+        if takes(&ConfigSource::Controllers) {
+            conf.set_controllers(self.controllers);
+        }
         let mut cgroup = baseline.cgroup;
         if takes(&ConfigSource::Tracking)
             && let Some((tracking, insists)) = self.options.tracking(self.host.container)
@@ -142,6 +145,9 @@ impl Situation<'_> {
             ConfigSource::Tracking => {
                 format!("{} {}", self.options.texts.process_tracking, self.options.texts.cgroup_parameters)
             }
+            ConfigSource::Controllers => {
+                self.controllers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+            }
             ConfigSource::Partition(name) if self.applications.is_removing(name) => "none".to_owned(),
             ConfigSource::Partition(name) => {
                 let wanted = wanted_partitions(self.computes);
@@ -182,6 +188,10 @@ fn difference(before: &Config, after: &Config) -> BTreeSet<ConfigSource> {
         }
         old.below.remove_partition(&name);
         new.below.remove_partition(&name);
+    }
+    if before.controllers() != after.controllers() {
+        changes.insert(ConfigSource::Controllers);
+        new.below.set_controllers(&before.controllers());
     }
     managed_keys::forget_tracking(&mut old.below);
     managed_keys::forget_tracking(&mut new.below);

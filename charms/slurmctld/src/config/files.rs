@@ -88,6 +88,12 @@ impl Config {
         controllers.iter().position(|line| line.split('(').next() == Some(host.as_str()))
     }
 
+    /// Returns the hosts of the controllers, the primary first.
+    pub fn controllers(&self) -> Vec<HostName> {
+        let lines = self.conf.iter().flat_map(SlurmConf::controllers);
+        lines.filter_map(|line| line.split('(').next()?.parse().ok()).collect()
+    }
+
     /// Returns the names of the partitions.
     pub fn partitions(&self) -> BTreeSet<String> {
         let partitions = self.conf.iter().flat_map(SlurmConf::partitions);

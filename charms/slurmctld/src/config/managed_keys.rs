@@ -107,7 +107,7 @@ pub fn with_configless(value: &str) -> String {
 pub(super) fn new_cluster(situation: &Situation<'_>) -> SlurmConf {
     let mut conf = SlurmConf::parse(HEADER).expect("invariant: comments parse");
     set(&mut conf, "ClusterName", situation.identity.name.as_str());
-    conf.set_controllers(std::slice::from_ref(&situation.host.name));
+    conf.set_controllers(situation.controllers);
     for (key, value) in owned(situation.takes_tokens()).chain(NEEDED).chain(INITIAL) {
         set(&mut conf, key, value);
     }
@@ -135,8 +135,10 @@ pub(super) fn repair(situation: &Situation<'_>, mut conf: SlurmConf) -> SlurmCon
     }
     let parameters = with_configless(conf.get(PARAMETERS).unwrap_or_default());
     set(&mut conf, PARAMETERS, &parameters);
-    if conf.controllers().is_empty() {
-        conf.set_controllers(std::slice::from_ref(&situation.host.name));
+    // A leader that no line names could not start: it joined while nobody served.
+    let named = |line: &&str| line.split('(').next() == Some(situation.host.name.as_str());
+    if !conf.controllers().iter().any(named) {
+        conf.set_controllers(situation.controllers);
     }
     conf
 }

@@ -25,7 +25,7 @@ use crate::identity::Identity;
 use crate::options::Options;
 use files::{Config, Configuration, Files};
 use rejections::Rejections;
-use slurm_conf::PartitionName;
+use slurm_conf::{HostName, PartitionName};
 use std::borrow::Cow;
 
 /// What the files are made of.
@@ -40,6 +40,8 @@ pub struct Situation<'f> {
     pub computes: &'f [Compute],
     pub applications: &'f Applications,
     pub identity: &'f Identity,
+    /// The hosts that slurm.conf should list.
+    pub controllers: &'f [HostName],
 }
 
 impl<'f> Situation<'f> {

@@ -14,6 +14,8 @@ pub enum ConfigSource {
     Parameters,
     /// The options `process-tracking` and `cgroup-parameters`.
     Tracking,
+    /// The list of controllers.
+    Controllers,
     /// The partition of that name.
     Partition(String),
 }
@@ -24,6 +26,7 @@ impl fmt::Display for ConfigSource {
             Self::File => write!(formatter, "slurm.conf"),
             Self::Parameters => write!(formatter, "option {}", names::OPTION_PARAMETERS),
             Self::Tracking => write!(formatter, "option {}", names::OPTION_CGROUP_PARAMETERS),
+            Self::Controllers => write!(formatter, "the list of controllers"),
             Self::Partition(name) => write!(formatter, "partition {name}"),
         }
     }

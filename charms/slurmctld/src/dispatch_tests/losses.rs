@@ -2,9 +2,8 @@
 
 use super::world::Cluster;
 use crate::names;
-use charm_testing::Hook;
+use charm_testing::{FakeStore, Fault, Hook};
 use serde_json::json;
-use slurm_ops::store::StoreFault;
 
 #[test]
 fn a_lost_key_file_comes_back_from_the_secret() {
@@ -172,10 +171,8 @@ fn a_deaf_agent_does_not_keep_a_later_change_from_being_seen() {
 #[test]
 fn a_store_of_another_machine_that_does_not_answer_is_told() {
     let (cluster, ..) = Cluster::at_rest();
-    let table = "1 0 0:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n\
-                 2 1 0:2 / /var/lib/slurm/checkpoint rw,relatime shared:2 - nfs4 10.0.0.9:/srv rw,hard\n";
-    cluster.machine.write("/proc/self/mountinfo", table);
-    cluster.machine.store_is(StoreFault::Silent);
+    cluster.machine.mount(&FakeStore::new());
+    cluster.machine.store_fails(Some(Fault::Silent));
     cluster.hook(&Hook::named("update-status"));
     let expected = "blocked: /var/lib/slurm/checkpoint/state cannot be read: no answer within 10 s from";
     assert!(cluster.status().starts_with(expected), "{}", cluster.status());

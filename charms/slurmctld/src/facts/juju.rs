@@ -1,6 +1,7 @@
 //! Facts that Juju knows, through its hook tools.
 
 use super::{Call, Compute, MountEndpoint, Peer, RemoteData};
+use crate::controllers::Member;
 use crate::names;
 use charm::tools::GoalState;
 use charm::{AppName, Event, RelationEvent, RelationEventKind, UnitName};
@@ -15,7 +16,17 @@ pub(super) fn call(view: &View) -> Call {
         model_uuid: ctx.model_uuid.clone(),
         trigger: view.trigger(),
         last: view.departs(),
+        teardown: is_teardown(&ctx.event),
         broken: broken(&ctx.event),
+    }
+}
+
+/// A unit that is removed leaves its relations first.
+fn is_teardown(event: &Event) -> bool {
+    let ends = |kind: &RelationEventKind| matches!(kind, RelationEventKind::Departed(_) | RelationEventKind::Broken);
+    match event {
+        Event::Relation(RelationEvent { kind, .. }) => ends(kind),
+        event => matches!(event, Event::Stop | Event::Remove),
     }
 }
 
@@ -49,9 +60,28 @@ pub(super) fn peer(view: &View) -> Result<Option<Peer>, Error> {
     let shared = juju.relation_get_app(&relation, &ctx.unit.app())?;
     let own = juju.relation_get_unit(&relation, &ctx.unit)?;
     // Only this application writes here. What cannot be read was never written by it.
-    let cluster_name = PeerApp::decode(&shared).ok().flatten().map(|bag| bag.cluster_name);
-    let host = PeerUnit::decode(&own).ok().flatten().map(|bag| bag.hostname.to_string());
-    Ok(Some(Peer { relation, cluster_name, host }))
+    let shared = PeerApp::decode(&shared).ok().flatten();
+    let restart_signal = shared.as_ref().map(|bag| bag.restart_signal.clone()).unwrap_or_default();
+    let own = PeerUnit::decode(&own).ok().flatten();
+    Ok(Some(Peer { relation, cluster_name: shared.map(|bag| bag.cluster_name), restart_signal, own }))
+}
+
+/// Who exists is taken from the goal state, and what each unit has published from its bag: an agent may not have heard
+/// of a unit that joined, and never hears of one that is gone.
+pub fn members(view: &View) -> Result<Option<Vec<Member>>, Error> {
+    let Some(relation) = view.juju.relations(&view.ctx, names::ENDPOINT_PEER)?.into_iter().next() else {
+        return Ok(None);
+    };
+    let Some(goal) = goal_state(view) else { return Ok(None) };
+    let mut members = Vec::new();
+    for unit in goal.own_units() {
+        let bag = view.juju.relation_get_remote_unit(&relation, &unit)?.unwrap_or_default();
+        let published = PeerUnit::decode(&bag).ok().flatten();
+        let left = published.as_ref().is_some_and(|bag| bag.left);
+        let dying = goal.is_dying(&unit);
+        members.push(Member { unit, host: published.map(|bag| bag.hostname), dying, left });
+    }
+    Ok(Some(members))
 }
 
 pub(super) fn mount(view: &View) -> Result<Option<MountEndpoint>, Error> {

@@ -1,16 +1,17 @@
 //! Facts about the machine and about slurmctld, through `slurm-ops`.
 
 use super::{Asked, Facts, Host, Load, StateDirectory, Store, StoreMount};
+use crate::controllers::Beat;
 use crate::names;
 use slurm_conf::overrides::PartitionSettings;
 use slurm_ops::mounts::{self, Mount};
 use slurm_ops::scontrol::{self, ScontrolError};
-use slurm_ops::{address, files, hostname, packages, sentinel, store};
+use slurm_ops::{address, files, heartbeat, hostname, packages, sentinel, store};
 use slurm_unit::{Error, View};
 
 pub(super) fn host(view: &View) -> Result<Host, Error> {
     let container = hostname::container(&view.host)?.is_some();
-    Ok(Host { name: hostname::short()?, container, plugins: packages::plugins(&view.host) })
+    Ok(Host { name: hostname::short(&view.host)?, container, plugins: packages::plugins(&view.host) })
 }
 
 /// Looks at the store and into the state directory. A file system of the network may never answer, so there only a
@@ -50,6 +51,14 @@ pub(super) fn partitions_saved(view: &View, known: &Facts) -> Result<bool, Error
     let saved = known.store().ok().and_then(|store| store.partitions_saved_at);
     let accepted = files::modified(&view.host, format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?;
     Ok(saved.zip(accepted).is_some_and(|(saved, accepted)| saved >= accepted))
+}
+
+/// Compares with when the accepted configuration was written: the sign of life counts hosts by a list.
+pub fn heartbeat(view: &View) -> Result<Option<Beat>, Error> {
+    let Some(heartbeat) = heartbeat::heartbeat(&view.host, names::STATE_DIRECTORY)? else { return Ok(None) };
+    let accepted = files::modified(&view.host, format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?;
+    let counts_as_accepted = accepted.is_some_and(|accepted| heartbeat.at > accepted.as_secs());
+    Ok(Some(Beat { heartbeat, counts_as_accepted }))
 }
 
 /// A client tries for nine seconds to reach a slurmctld that does not run.

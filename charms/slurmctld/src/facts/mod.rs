@@ -5,11 +5,19 @@
 mod juju;
 pub mod machine;
 
+/// Looks that actions take as well.
+pub mod look {
+    pub use super::juju::members;
+    pub use super::machine::heartbeat;
+}
+
 use crate::Slurmctld;
 use crate::applications::Applications;
 use crate::config::files::Configuration;
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Overrides;
+use crate::controllers::{Beat, Member, Started};
+use crate::fence::Fence;
 use crate::keys::{Key, Keys};
 use crate::names;
 use crate::options::Options;
@@ -18,10 +26,11 @@ use charm::tools::{GoalState, SecretAnswer, SecretInfo};
 use charm::{AppName, Databag, RelationId, UnitName};
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_conf::{ClusterName, HostName, NodeSet, Partition};
+use slurm_interface::PeerUnit;
 pub use slurm_ops::journal::Stranger as RejectedHost;
-use slurm_ops::scontrol::{JobRecord, NodeRecord, ReservationRecord};
+use slurm_ops::scontrol::{ControllerPing, JobRecord, NodeRecord, ReservationRecord};
 use slurm_ops::systemd::{self, UnitState};
-use slurm_ops::{journal, scontrol};
+use slurm_ops::{files, journal, scontrol};
 use slurm_unit::install::Installation;
 use slurm_unit::note::{self, Noted};
 use slurm_unit::service::ServiceFiles;
@@ -46,6 +55,8 @@ charm::facts! {
     siblings: Siblings(Vec<UnitName>) = juju::siblings(view)?,
     /// The relation between the units. None in the `install` hook, where Juju does not show it yet.
     peer: Peer(Option<Peer>) = juju::peer(view)?,
+    /// The units of this application, with what each has published. None: Juju could not be asked.
+    members: Members(Option<Vec<Member>>) = juju::members(view)?,
     /// The relation to a file system client.
     mount: Mount(Option<MountEndpoint>) = juju::mount(view)?,
     /// The compute applications, the one related first comes first.
@@ -67,6 +78,17 @@ charm::facts! {
     service_files: ServiceFiles(ServiceFiles) = ServiceFiles::look(view, &names::PROFILE)?,
     keys: Keys(Keys) = Keys::look(&view.host)?,
     store: Store(Store) = machine::store(view)?,
+    /// What `/etc/slurm` is a link to. None: it is a directory, or not there.
+    configuration_link: ConfigurationLink(Option<String>) =
+        files::link_target(&view.host, names::CONFIGURATION_DIRECTORY),
+    /// The fence of this machine.
+    fence: Fence(Fence) = Fence::look(&view.host)?,
+    /// The last sign of life of the controller that serves.
+    heartbeat: Heartbeat(Option<Beat>) = machine::heartbeat(view)?,
+    /// The list of controllers that slurmctld of this machine was started with.
+    started: Started(Noted<Started>) = note::read(&view.host)?,
+    /// Who answers, of the controllers in slurm.conf.
+    answers: Answers(Asked<Vec<ControllerPing>>) = machine::asked(scontrol::ping(&view.host)),
     /// Why slurmctld cannot save its state now, if so.
     state_problem: StateProblem(Option<String>) = scontrol::can_reconfigure(&view.host, names::STATE_DIRECTORY).err(),
     /// The saved partitions are at least as new as the accepted configuration: a takeover restores what was saved.
@@ -120,6 +142,8 @@ pub struct Call {
     pub trigger: Trigger,
     /// Juju itself says that this unit goes: no question is needed.
     pub last: bool,
+    /// This hook may be one of those that take a unit down.
+    pub teardown: bool,
     /// The compute application whose relation this hook ends.
     pub broken: Option<AppName>,
 }
@@ -129,8 +153,9 @@ pub struct Call {
 pub struct Peer {
     pub relation: RelationId,
     pub cluster_name: Option<ClusterName>,
+    pub restart_signal: String,
     /// What this unit's own bag says.
-    pub host: Option<String>,
+    pub own: Option<PeerUnit>,
 }
 
 /// The relation to a file system client.

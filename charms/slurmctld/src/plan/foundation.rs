@@ -2,7 +2,8 @@
 
 use super::install_problem;
 use crate::facts::{Ask, Attempts, Facts, StateDirectory};
-use crate::identity::Identity;
+use crate::fence;
+use crate::identity::{self, Identity};
 use crate::keys::Key;
 use crate::names;
 use crate::step::Step;
@@ -24,16 +25,17 @@ pub(super) fn install(facts: &Facts, attempts: &Attempts) -> Result<(Vec<Step>, 
 }
 
 /// Everything slurmctld needs beside its configuration.
-pub(super) fn prepare(facts: &Facts, identity: &Identity) -> Result<Vec<Step>, Ask> {
+pub(super) fn prepare(facts: &Facts, attempts: &Attempts, identity: &Identity) -> Result<Vec<Step>, Ask> {
     let (leader, store, keys) = (*facts.leader()?, facts.store()?, facts.keys()?);
     let mut steps = Vec::new();
     // A cluster that was born keeps its state or none: an empty directory would kill every running job.
-    let state_problem = identity.state_problem(store, facts.options()?.network_state);
+    let on_store = identity::is_on_store(facts)?;
+    let state_problem = identity.state_problem(store, on_store);
     let vacant = matches!(store.state, StateDirectory::Absent | StateDirectory::Empty);
     if leader && state_problem.is_none() && vacant {
         steps.push(Step::PrepareState(identity.note.clone()));
     }
-    if !keys.private {
+    if !keys.private && (leader || !on_store) {
         steps.push(Step::SecureKeys);
     }
     if leader && !facts.configuration()?.world_readable {
@@ -47,10 +49,17 @@ pub(super) fn prepare(facts: &Facts, identity: &Identity) -> Result<Vec<Step>, A
     let call = facts.call()?;
     let wanted = ServiceFiles {
         old_timer: false,
-        drop_in: Some(drop_in(facts, identity)?),
+        drop_in: Some(drop_in(identity, on_store)),
         failure_service: Some(service::failure_service(&call.unit, &names::PROFILE)),
     };
     steps.extend(facts.service_files()?.steps(&wanted).into_iter().map(Step::Service));
+    if on_store {
+        let wanted = fence::settings(identity, &facts.configuration()?.accepted);
+        let tried = attempts.made(|step| matches!(step, Step::EnsureFence(_)));
+        if !tried && !facts.fence()?.is_as(&wanted) {
+            steps.push(Step::EnsureFence(wanted));
+        }
+    }
     Ok(steps)
 }
 
@@ -70,25 +79,30 @@ fn missing_key(facts: &Facts, key: Key) -> Result<Option<Step>, Ask> {
 /// a directory that is missing and start without any job. A start that fails again and again ends within seconds, and
 /// the charm is told; of a single death, after which systemd restarts it by itself, it is not (`RestartMode=direct`,
 /// where systemd knows it).
-fn drop_in(facts: &Facts, identity: &Identity) -> Result<String, Ask> {
-    let on_the_network = facts.options()?.network_state && !identity.is_local(facts.store()?);
-    let guard = format!("ExecStartPre=/usr/bin/mountpoint -q {}\n", names::CHECKPOINT_DIRECTORY);
-    Ok(format!(
+///
+/// On a store the guard checks. systemd itself must not look there, as the condition of the packaged unit would have
+/// it do: a store that does not answer would hold it, and with it the whole machine.
+fn drop_in(identity: &Identity, on_store: bool) -> String {
+    let (order, check) = if on_store {
+        let fence = slurm_ops::fence::SERVICE;
+        let order = format!("ConditionPathExists=\nWants={fence}\nAfter={fence}\n");
+        (order, format!("+{} {}", slurm_ops::fence::PROGRAM, slurm_ops::fence::GUARD_ARGUMENT))
+    } else {
+        (String::new(), format!("/usr/bin/grep -qxF \"{}\" {}/.cluster", identity.note, names::STATE_DIRECTORY))
+    };
+    format!(
         "# Written by the slurmctld charm.\n\
          [Unit]\n\
+         {order}\
          StartLimitIntervalSec=30\n\
          StartLimitBurst=4\n\
          OnFailure={failure}\n\
          \n\
          [Service]\n\
-         {mount}\
-         ExecStartPre=/usr/bin/grep -qxF \"{note}\" {directory}/.cluster\n\
+         ExecStartPre={check}\n\
          Restart=on-failure\n\
          RestartMode=direct\n\
          RestartSec=2\n",
         failure = names::PROFILE.failure_service(),
-        mount = if on_the_network { guard.as_str() } else { "" },
-        note = identity.note,
-        directory = names::STATE_DIRECTORY,
-    ))
+    )
 }

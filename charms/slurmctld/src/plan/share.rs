@@ -14,11 +14,23 @@ use charm::{AppName, SecretId};
 use slurm_conf::ControllerAddress;
 use slurm_interface::{ControllerData, MountPoint, MountRequest, PeerApp, PeerUnit, SecretUri};
 use slurm_unit::service::ServiceStep;
+use std::hash::{Hash, Hasher};
+
+/// What has to be said before there is a store: the host of this unit, and which file system the cluster needs.
+pub(super) fn announce(facts: &Facts) -> Result<Vec<Step>, Ask> {
+    let host = &facts.host()?.name;
+    let own = |own: &PeerUnit| own.hostname == *host && !own.left;
+    let unheard = facts.peer()?.as_ref().filter(|peer| !peer.own.as_ref().is_some_and(own));
+    let publish = unheard.map(|peer| {
+        let bag = PeerUnit { hostname: host.clone(), left: false }.encode();
+        Step::PublishPeerUnit(peer.relation.clone(), bag)
+    });
+    Ok(publish.into_iter().chain(request_mount(facts)?).collect())
+}
 
 /// Asks for the file system that the operator wants the state on.
-pub(super) fn request_mount(facts: &Facts, identity: &Identity) -> Result<Option<Step>, Ask> {
-    let wanted = facts.options()?.network_state && !identity.is_local(facts.store()?);
-    if !*facts.leader()? || !wanted {
+fn request_mount(facts: &Facts) -> Result<Option<Step>, Ask> {
+    if !*facts.leader()? || Identity::store_problem(facts.store()?).is_none() {
         return Ok(None);
     }
     let Some(endpoint) = facts.mount()? else { return Ok(None) };
@@ -32,6 +44,7 @@ pub(super) fn share(
     situation: &Situation<'_>,
     facts: &Facts,
     attempts: &Attempts,
+    on_store: bool,
     conditions: &mut Vec<Condition>,
 ) -> Result<Vec<Step>, Ask> {
     let (leader, upkeep) = (*facts.leader()?, is_upkeep_due(facts, attempts)?);
@@ -48,11 +61,17 @@ pub(super) fn share(
         if !*facts.port_open()? {
             steps.push(Step::OpenPort);
         }
-        steps.extend(peer(situation, facts)?);
         conditions.extend(facts.rejected_host()?.clone().map(Condition::RejectedHost));
     }
+    if upkeep || on_store {
+        steps.extend(peer(situation, facts, on_store)?);
+    }
     if leader {
-        let told = |compute: &&Compute| matches!(ControllerData::decode(&compute.published), Ok(Some(_)));
+        let addresses = addresses(situation);
+        let told = |compute: &&Compute| {
+            let told = ControllerData::decode(&compute.published);
+            matches!(told, Ok(Some(data)) if data.controllers == addresses)
+        };
         let served: Vec<&Compute> = situation.computes.iter().filter(|one| is_served(situation, one)).collect();
         // Whether a grant took shows in a later dispatch, which somebody has to call for.
         let granted = attempts.made(|step| matches!(step, Step::GrantSecret(..) | Step::AddSecret(..)));
@@ -75,22 +94,32 @@ pub(super) fn of_upkeep(leader: bool) -> impl Iterator<Item = Question> {
 
 const RELOAD: Step = Step::Service(ServiceStep::ReloadUnits);
 
-fn peer(situation: &Situation<'_>, facts: &Facts) -> Result<Vec<Step>, Ask> {
+fn peer(situation: &Situation<'_>, facts: &Facts, on_store: bool) -> Result<Vec<Step>, Ask> {
     let Some(peer) = facts.peer()? else { return Ok(Vec::new()) };
     let host = &situation.host.name;
     let mut steps = Vec::new();
-    if peer.host.as_deref() != Some(host.as_str()) {
-        let bag = PeerUnit { hostname: host.clone() }.encode();
+    if peer.own.as_ref().is_none_or(|own| own.hostname != *host) {
+        let bag = PeerUnit { hostname: host.clone(), left: false }.encode();
         steps.push(Step::PublishPeerUnit(peer.relation.clone(), bag));
     }
+    // A list that slurmctld has accepted: the other controllers start with it.
+    let signal = if on_store { restart_signal(situation) } else { String::new() };
     if let Some(cluster_name) = situation.identity.given.clone()
         && *facts.leader()?
-        && peer.cluster_name.is_none()
+        && (peer.cluster_name.is_none() || peer.restart_signal != signal)
     {
-        let bag = PeerApp { cluster_name, restart_signal: String::new() }.encode();
+        let bag = PeerApp { cluster_name, restart_signal: signal }.encode();
         steps.push(Step::PublishPeerApp(peer.relation.clone(), bag));
     }
     Ok(steps)
+}
+
+/// Returns a word that is another one for another list of controllers. It wakes the others; what they do follows from
+/// the file.
+fn restart_signal(situation: &Situation<'_>) -> String {
+    let mut hasher = std::hash::DefaultHasher::new();
+    situation.accepted().controllers().hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
 }
 
 /// The secret that compute units read, and who is told of it. Its content is looked at in upkeep only.
@@ -172,10 +201,15 @@ fn is_granted(info: &SecretInfo, app: &AppName, own: &AppName) -> bool {
     info.access.iter().any(|access| access.target == target && access.scope.contains(&end))
 }
 
+/// Returns where the controllers are: the primary first, as slurmctld has accepted them.
+fn addresses(situation: &Situation<'_>) -> Vec<ControllerAddress> {
+    situation.accepted().controllers().into_iter().map(ControllerAddress::new).collect()
+}
+
 fn controller_data(situation: &Situation<'_>, uri: &SecretUri) -> ControllerData {
     ControllerData {
         auth_secret: uri.clone(),
-        controllers: vec![ControllerAddress::new(situation.host.name.clone())],
+        controllers: addresses(situation),
         slurm_version: Some(release(situation.version)).filter(|version| version.contains('.')),
     }
 }

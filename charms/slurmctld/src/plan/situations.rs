@@ -11,11 +11,13 @@ use crate::condition::{self, Condition};
 use crate::config::files::{Config, Configuration, Files, Included};
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Overrides;
+use crate::controllers::{Beat, Member, Started};
 use crate::daemon::Daemon;
 use crate::facts::{
     Asked, Attempts, Call, Compute, Fact, Facts, Host, Load, MountEndpoint, Peer, Question, RejectedHost, RemoteData,
     StateDirectory, Store, StoreMount,
 };
+use crate::fence::Fence;
 use crate::keys::{Key, Keys};
 use crate::names;
 use crate::options::{Options, Texts};
@@ -27,8 +29,9 @@ use charm::{Databag, RelationId, SecretId, Status};
 use slurm_conf::Partition;
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_interface::{PeerApp, PeerUnit};
+use slurm_ops::fence::FenceState;
 use slurm_ops::packages::Obstacle;
-use slurm_ops::scontrol::{Candidate, JobRecord, NodeRecord, PartitionState, Reconfigure, ReservationRecord};
+use slurm_ops::scontrol::{Candidate, ControllerPing, JobRecord, NodeRecord, PartitionState, Reconfigure, ReservationRecord};
 use slurm_ops::systemd::UnitState;
 use slurm_unit::Trigger;
 use slurm_unit::install::{InstallStep, Installation};
@@ -64,9 +67,15 @@ pub(crate) struct Secret {
 pub(crate) struct World {
     pub trigger: Trigger,
     pub last: bool,
+    pub teardown: bool,
     pub leaving: bool,
     pub leader: bool,
     pub siblings: Vec<charm::UnitName>,
+    pub members: Option<Vec<Member>>,
+    pub link: Option<String>,
+    pub heartbeat: Option<Beat>,
+    pub fence: Fence,
+    pub started: Noted<Started>,
     pub options: Texts,
     pub peer: Option<Peer>,
     pub mount: Option<MountEndpoint>,
@@ -132,11 +141,17 @@ impl World {
         Self {
             trigger: Trigger::Juju,
             last: false,
+            teardown: false,
             leaving: false,
             leader: true,
             siblings: Vec::new(),
+            members: None,
+            link: None,
+            heartbeat: None,
+            fence: Fence::default(),
+            started: Noted::Absent,
             options: Texts { process_tracking: "auto".to_owned(), ..Texts::default() },
-            peer: Some(Peer { relation, cluster_name: None, host: None }),
+            peer: Some(Peer { relation, cluster_name: None, restart_signal: String::new(), own: None }),
             mount: None,
             computes: Vec::new(),
             auth_secret: Secret::default(),
@@ -355,7 +370,7 @@ impl World {
 
 pub(crate) fn node(name: &str, feature: &str, state: &[&str]) -> NodeRecord {
     let record = serde_json::json!({
-        "name": name, "state": state, "reason": "", "hostname": "host", "partitions": [], "features": [feature],
+        "name": name, "state": state, "reason": "", "hostname": "host", "partitions": [feature], "features": [feature],
         "real_memory": 1, "cpus": 1,
     });
     serde_json::from_value(record).unwrap()
@@ -377,7 +392,7 @@ pub(crate) fn wants(app: &str, partition_config: &str) -> RemoteData {
 }
 
 /// What a step may teach. A secret that was just added, and a grant, show in the next dispatch only.
-const QUESTIONS: [Question; 35] = [
+const QUESTIONS: [Question; 41] = [
     Question::Call,
     Question::Leader,
     Question::Options,
@@ -385,6 +400,12 @@ const QUESTIONS: [Question; 35] = [
     Question::Siblings,
     Question::Peer,
     Question::Mount,
+    Question::Members,
+    Question::ConfigurationLink,
+    Question::Heartbeat,
+    Question::Fence,
+    Question::Started,
+    Question::Answers,
     Question::Computes,
     Question::PortOpen,
     Question::RetryTimer,

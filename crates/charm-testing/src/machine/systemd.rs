@@ -2,7 +2,9 @@
 
 use super::{Programs, State, fails, says};
 use crate::slurm::Phase;
+use crate::store::Fault;
 use slurm_ops::command::Ended;
+use slurm_ops::fence;
 use slurm_ops::slurmd::{SlurmdOptions, parse_defaults};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -41,7 +43,7 @@ impl Programs {
     }
 
     fn exists(&self, unit: &str) -> bool {
-        self.path(&format!("/usr/lib/systemd/system/{unit}")).exists()
+        ["/usr/lib/systemd/system", "/etc/systemd/system"].iter().any(|at| self.path(&format!("{at}/{unit}")).exists())
     }
 
     fn show(&self, state: &State, name: &str) -> String {
@@ -92,6 +94,7 @@ impl Programs {
             "enable" | "disable" => state.units.entry(name.to_owned()).or_default().enabled = verb == "enable",
             "reset-failed" => state.units.entry(name.to_owned()).or_default().failed = false,
             "stop" => self.stop(state, name),
+            "kill" => self.crash(state, name),
             "start" | "restart" => self.start(state, name, verb == "restart"),
             "reload" => self.reload(state, name),
             _ => {}
@@ -101,9 +104,13 @@ impl Programs {
 
     /// A daemon may have died without systemd of this machine having been asked since.
     pub(super) fn find_dead(&self, state: &mut State) {
-        let lives = self.slurm().lock().is_controlled_by(self.root.path());
+        let (lives, well) = {
+            let slurm = self.slurm();
+            let slurm = slurm.lock();
+            (slurm.runs_controller(self.root.path()), slurm.ended_well(self.root.path()))
+        };
         if let Some(unit) = state.units.get_mut(SLURMCTLD).filter(|unit| unit.pid.is_some() && !lives) {
-            (unit.pid, unit.failed) = (None, true);
+            (unit.pid, unit.failed) = (None, !well);
         }
     }
 
@@ -134,7 +141,8 @@ impl Programs {
     }
 
     pub(super) fn reboot(&self, state: &mut State) {
-        for name in [SLURMCTLD, SLURMD] {
+        let all: Vec<String> = state.units.keys().cloned().collect();
+        for name in all.iter().map(String::as_str).chain([SLURMCTLD, SLURMD]) {
             self.crash(state, name);
         }
         let container = self.read("/run/systemd/container");
@@ -157,7 +165,9 @@ impl Programs {
         // The packaged unit is skipped without its configuration, and nobody calls that a failure.
         let mut options = None;
         match name {
-            SLURMCTLD if self.read("/etc/slurm/slurm.conf").is_none() => return,
+            // The store that holds it does not answer: whoever looks waits, and systemd gives up.
+            SLURMCTLD if self.site.fault() == Some(Fault::Silent) => {}
+            SLURMCTLD if self.read("/etc/slurm/slurm.conf").is_none() && self.is_conditional(name) => return,
             SLURMD => {
                 options = self.read("/etc/default/slurmd").as_deref().and_then(parse_defaults);
                 if options.is_none() {
@@ -166,10 +176,16 @@ impl Programs {
             }
             _ => {}
         }
+        for wanted in self.drop_in_values(name, "Wants=") {
+            if self.exists(&wanted) {
+                self.start(state, &wanted, false);
+            }
+        }
+        let may_start = self.may_start(state, name);
         let unit = state.units.entry(name.to_owned()).or_default();
         unit.started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
         unit.failed = match name {
-            SLURMCTLD => !self.may_start(name) || !self.slurm().lock().start_controller(self.root.path()),
+            SLURMCTLD => !may_start || !self.slurm().lock().start_controller(self.root.path()),
             _ => false,
         };
         if unit.failed {
@@ -186,17 +202,35 @@ impl Programs {
         if let Some(options) = options {
             self.slurm().lock().start_slurmd(self.root.path(), options);
         }
+        if name == fence::SERVICE {
+            self.fence_begins(state);
+        }
+    }
+
+    /// What drop-ins of a unit say about a key, in their order.
+    fn drop_in_values(&self, name: &str, key: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(&format!("/etc/systemd/system/{name}.d"))).into_iter().flatten().flatten();
+        let texts: Vec<String> = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect();
+        let values = texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix(key));
+        values.map(str::to_owned).collect()
+    }
+
+    /// Says whether the condition of the packaged unit holds still. A drop-in can take it back.
+    fn is_conditional(&self, name: &str) -> bool {
+        self.drop_in_values(name, "ConditionPathExists=").is_empty()
     }
 
     /// What a drop-in wants to be true before each start, also an automatic one.
-    fn may_start(&self, name: &str) -> bool {
-        let entries = fs::read_dir(self.path(&format!("/etc/systemd/system/{name}.d"))).into_iter().flatten().flatten();
-        let texts: Vec<String> = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect();
-        let mut conditions =
-            texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix("ExecStartPre="));
-        conditions.all(|condition| {
+    fn may_start(&self, state: &State, name: &str) -> bool {
+        let conditions = self.drop_in_values(name, "ExecStartPre=");
+        conditions.iter().all(|condition| {
             let grep = condition.strip_prefix("/usr/bin/grep -qxF \"").and_then(|rest| rest.split_once("\" "));
             let mount = condition.strip_prefix("/usr/bin/mountpoint -q ");
+            // The charm's own program.
+            let guard = condition.split_whitespace().any(|word| word.ends_with("guard"));
+            if guard {
+                return self.guard_passes(state);
+            }
             match (grep, mount) {
                 (Some((line, path)), _) => self.read(path).is_some_and(|text| text.lines().any(|own| own == line)),
                 (None, Some(path)) => {
@@ -217,6 +251,8 @@ impl Programs {
                     self.slurm().lock().start_slurmd(self.root.path(), options);
                 }
             }
+            // One that stands by reads nothing.
+            SLURMCTLD if self.slurm().lock().stands_by(self.root.path()) => {}
             SLURMCTLD => drop(self.slurm().lock().reconfigure()),
             _ => {}
         }

@@ -11,6 +11,7 @@ mod waiting;
 use super::{Dispatched, Impossible, Model};
 use crate::hook::Hook;
 use crate::machine::FakeMachine;
+use crate::slurm::FakeSlurm;
 pub(super) use agent::Agenda;
 use agent::{Agent, Seen, Step, hook};
 use charm::{Context, RelationId, Tools, UnitName};
@@ -132,10 +133,16 @@ impl Model {
     /// Takes the power of a unit's machine away and gives it back. The agent runs `start` once more. A hook that pauses
     /// on the machine is killed.
     pub fn reboot(&self, unit: &UnitName) {
-        if let Some(agent) = self.agenda().agents.get_mut(unit) {
+        let guests = self.state().subordinates(unit);
+        let mut agenda = self.agenda();
+        if let Some(agent) = agenda.agents.get(unit) {
             agent.machine.reboot();
-            agent.started = false;
-            agent.restarts();
+        }
+        for unit in guests.iter().chain([unit]) {
+            if let Some(agent) = agenda.agents.get_mut(unit) {
+                agent.started = false;
+                agent.restarts();
+            }
         }
     }
 
@@ -193,6 +200,7 @@ impl Model {
     #[track_caller]
     fn tick_after(&self, ran: &mut Vec<Ran>) {
         self.sweep();
+        self.let_time_pass();
         for (unit, event) in self.timers() {
             // What came before may have taken it away.
             if !self.agenda().agents.contains_key(&unit) {
@@ -204,6 +212,18 @@ impl Model {
             assert!(ran.len() <= BOUND, "no rest after {BOUND} hooks:\n{}", listed(ran));
         }
         self.run_hooks_after(ran);
+    }
+
+    /// A timer calls some time later, in which controllers give signs of life.
+    fn let_time_pass(&self) {
+        let slurms: Vec<FakeSlurm> = self.agenda().agents.values().map(|agent| agent.machine.slurm()).collect();
+        let mut passed: Vec<&FakeSlurm> = Vec::new();
+        for slurm in &slurms {
+            if !passed.iter().any(|other| other.is(slurm)) {
+                slurm.beat_on();
+                passed.push(slurm);
+            }
+        }
     }
 
     /// Tells a unit the next thing. None: there is none. An empty list: it was lost.

@@ -342,7 +342,8 @@ impl Inner {
         }
         let ghosts = self.ghosts(number).into_iter().map(ToString::to_string);
         let heard = |name: &UnitName| own.is_some_and(|own| own.departed.contains(&(number, name.clone())));
-        let there = units.map(|(name, _)| name).filter(|name| **name != self.unit && !heard(name));
+        let shown = |name: &UnitName| self.draft.shows(relation, &self.unit, name);
+        let there = units.map(|(name, _)| name).filter(|name| **name != self.unit && !heard(name) && shown(name));
         let names: BTreeSet<String> = there.map(ToString::to_string).chain(ghosts).collect();
         Ok(json!(names.iter().filter(|name| Some(*name) != gone).collect::<Vec<_>>()).to_string())
     }

@@ -40,6 +40,8 @@ pub(super) struct Unit {
     pub(super) ports: BTreeSet<String>,
     pub(super) version: String,
     pub(super) dying: bool,
+    /// The unit on whose machine it is, as its subordinate.
+    pub(super) principal: Option<UnitName>,
     /// Relations whose other application its agent goes on seeing as it was at first, that is, silent.
     pub(super) deaf_to: BTreeSet<u64>,
     /// Relations that it has left.
@@ -58,6 +60,8 @@ pub(super) struct Relation {
     pub(super) ends: Vec<(AppName, EndpointName)>,
     /// By name of the application or unit.
     pub(super) bags: BTreeMap<String, Databag>,
+    /// It is for units on the same machine.
+    pub(super) local: bool,
 }
 
 #[derive(Clone, PartialEq)]
@@ -77,8 +81,29 @@ impl State {
     pub(super) fn relate(&mut self, ends: Vec<(AppName, EndpointName)>) -> u64 {
         let number = self.next_relation;
         self.next_relation += 1;
-        self.relations.insert(number, Relation { ends, bags: BTreeMap::new() });
+        let is_local = |(app, endpoint): &(AppName, EndpointName)| {
+            self.apps.get(app).is_some_and(|app| app.metadata.is_local(endpoint.as_str()))
+        };
+        let local = ends.iter().any(is_local);
+        self.relations.insert(number, Relation { ends, bags: BTreeMap::new(), local });
         number
+    }
+
+    pub(super) fn principal(&self, unit: &UnitName) -> Option<&UnitName> {
+        self.apps.get(&unit.app())?.units.get(unit)?.principal.as_ref()
+    }
+
+    /// The subordinates of a unit.
+    pub(super) fn subordinates(&self, unit: &UnitName) -> Vec<UnitName> {
+        let units = self.apps.values().flat_map(|app| &app.units);
+        units.filter(|(_, own)| own.principal.as_ref() == Some(unit)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Says whether a unit may see another one in a relation that both are in. Juju 4 does not keep units of other
+    /// machines out of a relation that is for one machine.
+    pub(super) fn shows(&self, relation: &Relation, unit: &UnitName, other: &UnitName) -> bool {
+        let of = |one, other| self.principal(one) == Some(other);
+        !self.juju_3 || !relation.local || of(unit, other) || of(other, unit)
     }
 
     /// Ends a relation; its bags and grants are gone.

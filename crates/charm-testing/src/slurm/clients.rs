@@ -1,9 +1,12 @@
 //! `scontrol`, `squeue`, `scancel` and `srun` on a machine of the cluster. They need a daemon of Slurm beside them,
 //! which lends them its key.
 
+use super::controller::{Controller, TIMED_OUT};
 use super::jobs::FakeJob;
+use super::slurmd::fetched;
 use super::{Settings, Slurm, configuration};
 use crate::machine::{fails, says};
+use crate::store::Fault;
 use serde_json::{Value, json};
 use slurm_conf::HostList;
 use slurm_ops::command::Ended;
@@ -13,26 +16,54 @@ use std::path::Path;
 
 const NO_SOURCE: &str = "fatal: Could not establish a configuration source\n";
 const SILENCE: &str = "slurm_load error: Unable to contact slurm controller (connect failure)\n";
+const STANDBY: &str = "slurm_load error: Slurm backup controller in standby mode\n";
 const SHUT_OUT: &str = "scontrol: error: sack_create: failed to connect to any sack sockets\n";
 const STRANGER: &str = "slurm_load error: Protocol authentication error\n";
 
 impl Slurm {
     /// Says why a client on a machine gets no answer, if so.
     fn silence(&self, root: &Path) -> Option<&'static str> {
-        let controls = self.is_controlled_by(root);
+        let own = self.controller_at(root);
         let node = self.slurmds.get(root).filter(|slurmd| slurmd.runs());
+        let serves = self.serves(root);
         match (&self.controller, node) {
-            (Some(controller), _) if controller.shut_out && (controls || self.played) => Some(SHUT_OUT),
-            (_, None) if !controls => Some(NO_SOURCE),
-            _ if self.cut_off.contains(root) => Some(SILENCE),
-            (None, _) if !self.played => Some(SILENCE),
-            (Some(controller), Some(node)) if !controls && !self.played => {
-                let keys = node.keys().zip(controller.keys.as_ref());
-                let known = keys.is_some_and(|(own, theirs)| own.convince(theirs));
-                (!known).then_some(if controller.shut_out { SILENCE } else { STRANGER })
-            }
-            _ => None,
+            (Some(controller), _) if controller.shut_out && (serves || self.played) => return Some(SHUT_OUT),
+            (_, None) if own.is_none() => return Some(NO_SOURCE),
+            // What a client on a controller reads first may be on a store that does not answer, or is gone.
+            _ if own.is_some() && self.fault(root) == Some(Fault::Silent) => return Some(TIMED_OUT),
+            (_, None) if configuration::text(root).is_none() => return Some(NO_SOURCE),
+            _ if self.cut_off.contains(root) || self.is_cut(root) => return Some(SILENCE),
+            _ => {}
         }
+        let Some(controller) = &self.controller else {
+            let standby = if self.standbys.is_empty() { SILENCE } else { STANDBY };
+            return (!self.played).then_some(standby);
+        };
+        if serves || self.played {
+            return None;
+        }
+        if self.is_cut(&controller.root) || !Self::is_told_of(root, controller) {
+            return Some(SILENCE);
+        }
+        let own = node.and_then(super::Slurmd::keys).or_else(|| own.and_then(|own| own.keys.as_ref()));
+        let known = own.zip(controller.keys.as_ref()).is_some_and(|(own, theirs)| own.convince(theirs));
+        match () {
+            () if !known => Some(if controller.shut_out { SILENCE } else { STRANGER }),
+            // It answers pings, and nothing else.
+            () if self.fault(&controller.root) == Some(Fault::Silent) => Some(TIMED_OUT),
+            () => None,
+        }
+    }
+
+    /// Says whether the configuration on a machine names a controller: the own one, or the one that was fetched.
+    fn is_told_of(root: &Path, controller: &Controller) -> bool {
+        Self::told_of(root).contains(&controller.host)
+    }
+
+    /// The controllers that clients on a machine know of: by what was fetched, or by the own file.
+    fn told_of(root: &Path) -> Vec<String> {
+        let fetched = fs::read_to_string(fetched(root)).ok();
+        configuration::listed(&fetched.or_else(|| configuration::text(root)).unwrap_or_default())
     }
 
     pub(crate) fn scontrol(&mut self, root: &Path, words: &[&str]) -> Ended {
@@ -43,7 +74,15 @@ impl Slurm {
             ["--oneliner", "show", "node"] if candidate(root).is_some() && self.check(root).code != 0 => {
                 return self.check(root);
             }
-            ["ping", ..] if self.silence(root) != Some(SHUT_OUT) => return says(self.ping(root).to_string()),
+            ["ping", ..] => match self.silence(root) {
+                Some(SHUT_OUT) => {}
+                Some(TIMED_OUT) if self.fault(root) == Some(Fault::Silent) => return fails(1, TIMED_OUT),
+                _ => return says(self.ping(root).to_string()),
+            },
+            ["takeover", index @ ..] if self.silence(root).is_none_or(|why| why != NO_SOURCE && why != TIMED_OUT) => {
+                let index = index.first().and_then(|index| index.parse().ok());
+                return self.hand_over(root, index.unwrap_or(1));
+            }
             _ => {}
         }
         // It looks at what is on the machine, and asks nobody.
@@ -132,20 +171,35 @@ impl Slurm {
         }
     }
 
+    /// Tells rank and reach, never who serves.
     fn ping(&self, root: &Path) -> Value {
-        let responding = self.silence(root).is_none();
-        let source = self.controller.as_ref().map_or(root, |controller| &controller.root);
-        let text = configuration::text(source).unwrap_or_default();
-        let hosts = text.lines().filter_map(|line| line.strip_prefix("SlurmctldHost="));
-        let pings: Vec<Value> = hosts
-            .enumerate()
-            .map(|(rank, host)| {
-                let host = host.split(['(', ' ']).next().unwrap_or_default();
-                let mode = if rank == 0 { "primary" } else { "backup" };
-                json!({"hostname": host, "responding": responding && rank == 0, "mode": mode})
+        let hosts = Self::told_of(root);
+        let silence = self.silence(root);
+        let apart = matches!(silence, Some(NO_SOURCE | STRANGER)) || self.cut_off.contains(root) || self.is_cut(root);
+        let reaches = |own: &Controller| {
+            // One that stands by with keys of before understands nobody.
+            let keys = self.controller.as_ref().and_then(|active| active.keys.as_ref());
+            let known = keys.is_none_or(|keys| own.keys.as_ref().is_some_and(|own| keys.convince(own)));
+            !own.shut_out && known && !self.is_cut(&own.root)
+        };
+        let responds = |host: &String, rank: usize| match &self.controller {
+            // A controller that the test plays.
+            None if self.played => silence.is_none() && rank == 0,
+            _ => !apart && self.all_controllers().any(|own| own.host == *host && reaches(own)),
+        };
+        let mode = |rank: usize| match (rank, hosts.len()) {
+            (0, _) => "primary".to_owned(),
+            (_, 2) => "backup".to_owned(),
+            (rank, _) => format!("backup{rank}"),
+        };
+        let pings = hosts.iter().enumerate().map(|(rank, host)| {
+            let responding = responds(host, rank);
+            let pinged = if responding { "UP" } else { "DOWN" };
+            json!({
+                "hostname": host, "pinged": pinged, "responding": responding, "mode": mode(rank), "primary": rank == 0,
             })
-            .collect();
-        json!({ "pings": pings })
+        });
+        json!({ "pings": pings.collect::<Vec<_>>() })
     }
 
     fn update(&mut self, what: &str, changes: &[&str]) -> Ended {

@@ -1,6 +1,7 @@
 //! slurm.conf as slurmctld reads it, and the state that it saves and finds again.
 
 use super::{FakeJob, Memory, Settings, Slurm};
+use crate::store::{Fault, within};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -17,14 +18,30 @@ const RESERVATIONS: &str = "resv_state";
 
 /// Returns the slurm.conf of a machine.
 pub(super) fn text(root: &Path) -> Option<String> {
-    fs::read_to_string(root.join("etc/slurm/slurm.conf")).ok()
+    fs::read_to_string(within(root, "/etc/slurm/slurm.conf")).ok()
+}
+
+/// Returns a value of the slurm.conf of a machine.
+pub(super) fn value(root: &Path, key: &str) -> Option<String> {
+    let value = |line: &str| line.strip_prefix(key)?.strip_prefix('=').map(|value| value.trim().to_owned());
+    text(root).unwrap_or_default().lines().find_map(value)
+}
+
+/// Returns the controllers that a machine knows of, in their order.
+pub(super) fn hosts(root: &Path) -> Vec<String> {
+    listed(&text(root).unwrap_or_default())
+}
+
+/// Returns the controllers in a slurm.conf, in their order.
+pub(super) fn listed(text: &str) -> Vec<String> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("SlurmctldHost="));
+    lines.map(|host| host.split(['(', ' ']).next().unwrap_or_default().to_owned()).collect()
 }
 
 /// Returns where a controller keeps its state.
-fn state_directory(root: &Path) -> PathBuf {
-    let text = text(root).unwrap_or_default();
-    let named = text.lines().find_map(|line| line.strip_prefix("StateSaveLocation="));
-    root.join(named.unwrap_or("/var/lib/slurm/checkpoint/state").trim().trim_start_matches('/'))
+pub(super) fn state_directory(root: &Path) -> PathBuf {
+    let named = value(root, "StateSaveLocation");
+    within(root, named.as_deref().unwrap_or("/var/lib/slurm/checkpoint/state"))
 }
 
 /// Says whether nobody can write there. That there is nothing is another matter.
@@ -133,7 +150,7 @@ impl Slurm {
 
     /// Saves jobs that came or went, as slurmctld did when that happened.
     pub(super) fn catch_up(&mut self) {
-        if self.unsaved_jobs {
+        if self.unsaved_jobs && !self.whims.saves_late {
             self.save_jobs();
         }
     }
@@ -163,10 +180,18 @@ impl Slurm {
     /// slurmctld goes on without a word when it cannot save its state.
     fn save<T: Serialize>(&self, name: &str, content: &T) {
         let Some(controller) = &self.controller else { return };
-        if !is_read_only(&controller.root)
-            && let Ok(text) = serde_json::to_string(content)
-        {
-            let _ = write_later(&state_directory(&controller.root).join(name), &text);
+        let path = state_directory(&controller.root).join(name);
+        match self.fault(&controller.root) {
+            None if !is_read_only(&controller.root) => {
+                if let Ok(text) = serde_json::to_string(content) {
+                    let _ = write_later(&path, &text);
+                }
+            }
+            // The file is made anew and stays empty. What it held is kept beside it.
+            Some(Fault::Full) if fs::metadata(&path).is_ok_and(|found| found.len() > 0) => {
+                let _ = fs::rename(&path, old(&path)).and_then(|()| fs::write(&path, ""));
+            }
+            _ => {}
         }
     }
 }
@@ -195,7 +220,14 @@ pub(super) fn load(root: &Path) -> Memory {
     }
 }
 
+/// Where the content of a file is that could not be written any more.
+fn old(path: &Path) -> PathBuf {
+    path.with_extension("old")
+}
+
 fn saved<T: DeserializeOwned + Default>(directory: &Path, name: &str) -> T {
-    let text = fs::read_to_string(directory.join(name)).unwrap_or_default();
+    let path = directory.join(name);
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    let text = if text.is_empty() { fs::read_to_string(old(&path)).unwrap_or_default() } else { text };
     serde_json::from_str(&text).unwrap_or_default()
 }

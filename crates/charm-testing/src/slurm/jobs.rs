@@ -2,6 +2,7 @@
 //! have lasted as long as they should. Of one that has ended a record stays until it ages out.
 
 use super::Slurm;
+use crate::store::Fault;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use slurm_conf::HostList;
@@ -26,6 +27,8 @@ pub struct FakeJob {
     pub lasts: Option<u64>,
     /// The number of its array and its own in there.
     pub array: Option<(u64, u64)>,
+    /// It has no script (`srun`).
+    pub interactive: bool,
     /// How it ended: `COMPLETED`. Empty: it has not.
     pub ended: String,
     /// It has ended, but its processes have not.
@@ -117,6 +120,8 @@ impl FakeJob {
                 Some(minutes) => number(minutes),
                 None => json!({"set": false, "infinite": true, "number": 0}),
             },
+            "batch_flag": !self.interactive,
+            "batch_host": self.nodes.parse::<HostList>().unwrap_or_default().expand().next().unwrap_or_default(),
             "array_job_id": number(array.unwrap_or(0)),
             "array_task_id": {"set": task.is_some(), "infinite": false, "number": task.unwrap_or(0)},
         })
@@ -140,11 +145,23 @@ impl Slurm {
     /// Does what `sbatch` does: takes a job into the queue unless its partition takes none.
     pub(super) fn sbatch(&mut self, job: FakeJob) -> Result<u64, String> {
         let refused = |why: &str| Err(format!("sbatch: error: Batch job submission failed: {why}\n"));
+        if !self.is_heard() {
+            return refused("Unable to contact slurm controller (connect failure)");
+        }
+        let fault = self.controller.as_ref().and_then(|controller| self.fault(&controller.root));
+        if matches!(fault, Some(Fault::ReadOnly | Fault::Full | Fault::Gone)) {
+            return refused("I/O error writing script/environment to file");
+        }
         let states: Option<Vec<String>> = job.partitions().map(|name| self.partition_state(name)).collect();
         match states {
             None => refused("Invalid partition name specified"),
             Some(states) if states.iter().all(|state| state == "INACTIVE" || state == "DRAIN") => {
                 refused("Required partition not available (inactive or drain)")
+            }
+            Some(_) if fault == Some(Fault::Silent) => {
+                // It was taken all the same, and runs when the store answers again.
+                self.submit(job);
+                refused("Socket timed out on send/recv operation")
             }
             Some(_) => Ok(self.submit(job)),
         }
@@ -197,7 +214,7 @@ impl Slurm {
             }
             job.completing = false;
         }
-        if self.controller.is_none() && !self.played {
+        if !self.is_heard() {
             self.unheard.insert(id, how.to_owned());
         }
         self.end_steps(id);
@@ -233,6 +250,7 @@ impl Slurm {
         if self.memory.nodes.values().any(|node| node.reboot.is_some()) {
             self.save_nodes();
         }
+        self.beat();
         let now = self.now();
         let runs = self.memory.jobs.iter().filter(|(_, job)| job.ended.is_empty() && !job.waits());
         let over: Vec<(u64, &str)> = runs

@@ -1,5 +1,6 @@
 //! The keys of `auth/slurm` as a daemon has them in memory: all of them verify, the default one signs.
 
+use crate::store::within;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,10 +22,10 @@ impl std::fmt::Debug for Keys {
 impl Keys {
     /// Reads the keys of a machine. `slurm.jwks` wins over `slurm.key`. None: there are none, or they cannot be read.
     pub(super) fn read(root: &Path) -> Option<Self> {
-        let text = match fs::read_to_string(root.join("etc/slurm/slurm.jwks")) {
+        let text = match fs::read_to_string(within(root, "/etc/slurm/slurm.jwks")) {
             Ok(text) => text,
             Err(_) => {
-                let key = fs::read(root.join("etc/slurm/slurm.key")).ok()?;
+                let key = fs::read(within(root, "/etc/slurm/slurm.key")).ok()?;
                 let key = String::from_utf8_lossy(&key).into_owned();
                 return Some(Self { all: [(String::new(), key)].into(), signs: String::new() });
             }

@@ -17,10 +17,7 @@ pub(super) struct Reboot {
 
 impl Slurm {
     fn setting(&self, key: &str) -> Option<String> {
-        let root = &self.controller.as_ref()?.root;
-        let text = configuration::text(root).unwrap_or_default();
-        let value = |line: &str| line.strip_prefix(key).and_then(|rest| rest.strip_prefix('=')).map(str::to_owned);
-        text.lines().find_map(value)
+        configuration::value(&self.controller.as_ref()?.root, key)
     }
 
     /// What slurmctld runs with, as far as somebody asks.

@@ -3,6 +3,7 @@
 use super::keys::Keys;
 use super::node::Node;
 use super::{Slurm, configuration};
+use crate::store::Fault;
 use slurm_ops::slurmd::SlurmdOptions;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ impl Slurmd {
 }
 
 /// What a node fetched is there as long as its slurmd runs.
-fn fetched(root: &Path) -> PathBuf {
+pub(super) fn fetched(root: &Path) -> PathBuf {
     root.join("run/slurm/conf/slurm.conf")
 }
 
@@ -68,12 +69,13 @@ impl Slurm {
 
     fn try_to_register(&mut self, root: &Path) {
         let Some(slurmd) = self.slurmds.get(root) else { return };
-        if self.cut_off.contains(root) {
+        if self.cut_off.contains(root) || self.is_cut(root) {
             return;
         }
         let (name, options) = (slurmd.options.name.to_string(), slurmd.options.clone());
         if let Some(controller) = self.controller.as_ref().filter(|_| !self.played) {
-            if controller.shut_out || !controller.is_one_of(&options.controllers) {
+            let away = self.is_cut(&controller.root) || self.fault(&controller.root) == Some(Fault::Silent);
+            if away || controller.shut_out || !controller.is_one_of(&options.controllers) {
                 return;
             }
             let known = slurmd.keys.as_ref().zip(controller.keys.as_ref());
@@ -107,10 +109,11 @@ impl Slurm {
             self.slurmds.iter().filter(|(_, slurmd)| slurmd.runs()).map(|(root, _)| root.clone()).collect();
         for root in running {
             let keys = self.controller.as_ref().and_then(|controller| controller.keys.clone());
+            let cut = self.is_cut(&root);
             let Some(slurmd) = self.slurmds.get_mut(&root) else { continue };
             let known = self.memory.nodes.contains_key(slurmd.options.name.as_str());
             let believes = keys.as_ref().zip(slurmd.keys.as_ref()).is_some_and(|(keys, own)| keys.convince(own));
-            if known && (believes || self.played) && !self.cut_off.contains(&root) {
+            if known && (believes || self.played) && !self.cut_off.contains(&root) && !cut {
                 slurmd.keys = Keys::read(&root);
                 self.push_configuration(&root);
             }

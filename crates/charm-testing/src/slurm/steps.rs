@@ -50,7 +50,7 @@ impl Slurm {
 
     /// Ends the processes of a job wherever they are. Without a slurmctld Slurm's own process stays, to tell it.
     pub(super) fn end_steps(&mut self, id: u64) {
-        let heard = self.played || self.controller.is_some();
+        let heard = self.is_heard();
         for (home, job) in self.steps.iter().filter(|(_, job)| *job == id) {
             let _ = fs::remove_dir_all(child(home, *job));
             if heard {

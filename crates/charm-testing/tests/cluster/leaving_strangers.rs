@@ -20,7 +20,7 @@ impl World {
         let machine = FakeMachine::of(&unit).under(model.knife());
         model.host(&unit, &machine, Slurmd::EVENTS, world::node(machine.clone())).unwrap();
         let machines = BTreeMap::from([(unit, machine.clone())]);
-        let world = Self { model, slurm: machine.slurm(), machines, controllers, computes };
+        let world = Self { model, slurm: machine.slurm(), machines, controllers, computes, store: None };
         world.model.settle();
         let (theirs, _) = world.integrate();
         let content = BTreeMap::from([("key".to_owned(), "A".repeat(128)), ("keyid".to_owned(), "k1".to_owned())]);

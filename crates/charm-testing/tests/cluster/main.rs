@@ -14,5 +14,7 @@ mod leaving_partitions;
 mod leaving_returns;
 mod leaving_strangers;
 mod stage;
+mod store;
+mod store_stage;
 mod stories;
 mod world;

@@ -2,7 +2,7 @@
 
 use charm::runtime::Charm;
 use charm::{AppName, Context, RelationId, Tools, UnitName};
-use charm_testing::{FakeJob, FakeMachine, FakeSlurm, Hook, Model};
+use charm_testing::{FakeJob, FakeMachine, FakeSlurm, FakeStore, Hook, Model};
 use slurm_unit::{Hands, View};
 use slurmctld_charm::Slurmctld;
 use slurmd_charm::Slurmd;
@@ -49,6 +49,8 @@ pub struct World {
     pub machines: BTreeMap<UnitName, FakeMachine>,
     pub controllers: AppName,
     pub computes: AppName,
+    /// What controllers have their state on, if that is not their own disk, and who mounts it.
+    pub store: Option<(FakeStore, AppName)>,
 }
 
 impl World {
@@ -59,15 +61,20 @@ impl World {
 
     /// The same on a model of some kind: `Model::new().of_juju_3()`.
     pub fn on(model: Model) -> Self {
+        let mut world = Self::empty(model);
+        world.add_unit(&world.controllers.clone());
+        world.add_unit(&world.computes.clone());
+        world
+    }
+
+    /// Both applications, without a unit.
+    pub fn empty(model: Model) -> Self {
         let slurm = FakeSlurm::new();
         let controllers = model.deploy("slurmctld", SLURMCTLD).unwrap();
         let computes = model.deploy("compute", SLURMD).unwrap();
         // A name made up by chance would make every story another one.
         model.set_option(&controllers, "cluster-name", "lab".into()).unwrap();
-        let mut world = Self { model, slurm, machines: BTreeMap::new(), controllers, computes };
-        world.add_unit(&world.controllers.clone());
-        world.add_unit(&world.computes.clone());
-        world
+        Self { model, slurm, machines: BTreeMap::new(), controllers, computes, store: None }
     }
 
     pub fn add_unit(&mut self, app: &AppName) -> UnitName {
@@ -79,6 +86,9 @@ impl World {
             self.model.host(&unit, &machine, Slurmd::EVENTS, node(machine.clone()))
         };
         hosted.unwrap();
+        if *app == self.controllers {
+            self.add_client(&unit, &machine);
+        }
         self.machines.insert(unit.clone(), machine);
         unit
     }
@@ -260,8 +270,9 @@ impl World {
     }
 }
 
-/// Random keys, a draft that says nothing, and when jobs began.
-const VARIES: [&str; 5] = ["slurm.jwks", "jwt_hs256.key", ".cluster.draft", "slurmd-charm-marked", "/job_state"];
+/// Random keys, a draft that says nothing, when jobs began, and signs of life.
+const VARIES: [&str; 6] =
+    ["slurm.jwks", "jwt_hs256.key", ".cluster.draft", "slurmd-charm-marked", "/job_state", "/heartbeat"];
 
 #[derive(Debug, PartialEq)]
 pub struct End {

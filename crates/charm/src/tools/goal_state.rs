@@ -27,6 +27,11 @@ impl GoalState {
         staying(&self.units)
     }
 
+    /// Returns the units of the own application, being removed or not.
+    pub fn own_units(&self) -> Vec<UnitName> {
+        self.units.keys().filter_map(|name| name.parse().ok()).collect()
+    }
+
     /// Says whether a unit of the own application is being removed.
     pub fn is_dying(&self, unit: &UnitName) -> bool {
         self.units.get(unit.as_str()).is_some_and(|member| member.status == DYING)

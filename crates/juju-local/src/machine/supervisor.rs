@@ -34,6 +34,9 @@ pub(super) const ENTER: &str = "machine-enter";
 /// How long systemd-nspawn may take to start the machine's systemd. Measured: a tenth of a second; hosts can be busy.
 const LEADER_LIMIT: Duration = Duration::from_secs(60);
 
+/// The device that file systems of user space are served through; systemd-nspawn makes only a few devices by itself.
+const FUSE: &str = "/dev/fuse";
+
 /// What systemd-nspawn exits with when the machine wants to be started again.
 const REBOOT: i32 = 133;
 
@@ -191,6 +194,10 @@ fn nspawn_arguments(spec: &Spec, root: &Path) -> Vec<OsString> {
     let namespace = network::namespace_path(&spec.name);
     arguments.push(format!("--network-namespace-path={}", namespace.display()).into());
     arguments.push(option("--directory=", root));
+    // Network file systems of user space are mounted through it. A kernel without it has no such device.
+    if Path::new(FUSE).exists() {
+        arguments.push(format!("--bind={FUSE}").into());
+    }
     for bind in &spec.binds {
         let mut argument = OsString::from(if bind.read_only { "--bind-ro=" } else { "--bind=" });
         argument.push(escape_bind(&bind.source));

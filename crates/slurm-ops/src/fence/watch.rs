@@ -165,7 +165,7 @@ impl Watch {
             taken: VecDeque::new(),
             space: (0, 0),
             last_write: None,
-            host_name: hostname::short().map_or_else(|_| "unknown".to_owned(), |name| name.to_string()),
+            host_name: hostname::short(&host).map_or_else(|_| "unknown".to_owned(), |name| name.to_string()),
             clock,
             boot_id,
             machine,

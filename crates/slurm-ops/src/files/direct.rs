@@ -14,8 +14,8 @@ use std::time::{Duration, UNIX_EPOCH};
 /// Numbers of a user and of a group.
 pub(crate) type Owner = (u32, u32);
 
-/// Is told before something changes.
-pub(crate) type Announce<'a> = &'a dyn Fn(&Path);
+/// Is told before something changes, and may refuse.
+pub(crate) type Announce<'a> = &'a dyn Fn(&Path) -> io::Result<()>;
 
 /// Turns the failure to find a file into `None`.
 pub(crate) fn if_there<T>(found: io::Result<T>, action: &'static str, path: &Path) -> Result<Option<T>, FileError> {
@@ -64,7 +64,7 @@ pub(crate) fn replace(
     if is_already(path, content, mode, owner)? {
         return Ok(false);
     }
-    announce(path);
+    announce(path).map_err(FileError::access("change", path))?;
     let directory = path.parent().unwrap_or(Path::new("/"));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = directory.join(format!(".{name}.new"));
@@ -104,7 +104,7 @@ pub(crate) fn ensure_open(path: &Path, announce: Announce<'_>) -> Result<bool, F
     if is_open(path)? {
         return Ok(false);
     }
-    announce(path);
+    announce(path).map_err(FileError::access("change", path))?;
     let found = fs::metadata(path).map_err(FileError::access("look at", path))?;
     let bits = if found.is_dir() { 0o555 } else { 0o444 };
     fs::set_permissions(path, Permissions::from_mode(found.mode() & 0o7777 | bits))
@@ -114,7 +114,7 @@ pub(crate) fn ensure_open(path: &Path, announce: Announce<'_>) -> Result<bool, F
 
 pub(crate) fn remove(path: &Path, announce: Announce<'_>) -> Result<bool, FileError> {
     if path.symlink_metadata().is_ok() {
-        announce(path);
+        announce(path).map_err(FileError::access("change", path))?;
     }
     let removed = if_there(fs::remove_file(path), "remove", path)?.is_some();
     if removed {
@@ -141,7 +141,7 @@ pub(crate) fn ensure_directory(
 ) -> Result<bool, FileError> {
     let made = !path.is_dir();
     if made {
-        announce(path);
+        announce(path).map_err(FileError::access("change", path))?;
         DirBuilder::new()
             .recursive(true)
             .mode(0o755)
@@ -273,7 +273,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (path, draft) = (directory.path().join("note"), directory.path().join("draft"));
         for content in ["one", "two"] {
-            write_once(&path, &draft, content.as_bytes(), &|_| ()).unwrap();
+            write_once(&path, &draft, content.as_bytes(), &|_| Ok(())).unwrap();
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");
         assert!(!draft.exists());

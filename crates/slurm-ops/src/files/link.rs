@@ -45,14 +45,14 @@ pub fn ensure_link(
         Ok(found) if found == wanted => return Ok(false),
         // Something else is there.
         Err(error) if error.kind() == ErrorKind::InvalidInput => {
-            writer.before_write(&path);
+            writer.before_write(&path).map_err(FileError::access("change", &path))?;
             let kept = PathBuf::from(format!("{}_{timestamp}", path.display()));
             fs::rename(&path, kept).map_err(FileError::access("rename", &path))?;
         }
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(FileError::access("look at", &path)(error)),
         Ok(_) | Err(_) => {}
     }
-    writer.before_write(&path);
+    writer.before_write(&path).map_err(FileError::access("change", &path))?;
     let temporary = directory.join(format!(".{}.new", path.file_name().unwrap_or_default().to_string_lossy()));
     if_there(fs::remove_file(&temporary), "remove", &temporary)?;
     symlink(&wanted, &temporary).map_err(FileError::access("link", &temporary))?;

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// Runs the slow tests too: fuzzing, and those that wait for a time limit of Juju's to run out
     #[arg(long)]
     all: bool,
-    /// Runs what has to work with every Slurm on this version of it: 24.11 or 26.05 (cluster); with --all, everything
+    /// Runs what has to work with every Slurm on this one: 24.11 or 26.05 (cluster, ha); with --all, everything
     #[arg(long, value_name = "VERSION", requires = "tier")]
     slurm: Option<String>,
     /// Handed to the test programs (unit, process), to libFuzzer (fuzz) or to pytest (juju-local, cluster, conformance)
@@ -44,6 +44,8 @@ enum Tier {
     Cluster,
     /// Nothing is lost on the way out: the part of cluster about nodes, relations and applications that leave
     Leaving,
+    /// Nothing is lost when a controller or the store fails: the part of cluster about several controllers
+    Ha,
     /// The stand-in tells no lies: recordings of a real Juju, replayed
     Conformance,
 }
@@ -57,6 +59,7 @@ impl Tier {
             Tier::JujuLocal => "juju-local",
             Tier::Cluster => "cluster",
             Tier::Leaving => "leaving",
+            Tier::Ha => "ha",
             Tier::Conformance => "conformance",
         }
     }
@@ -66,7 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     // Building the fuzz targets takes longer than all the tests that cost no machines. What is part of another tier is
     // not run twice.
     let usual = Tier::value_variants().iter().copied();
-    let usual = usual.filter(|tier| (arguments.all || *tier != Tier::Fuzz) && *tier != Tier::Leaving);
+    let part_of_another = |tier: &Tier| matches!(tier, Tier::Leaving | Tier::Ha);
+    let usual = usual.filter(|tier| (arguments.all || *tier != Tier::Fuzz) && !part_of_another(tier));
     let wanted: Vec<Tier> = arguments.tier.map_or_else(|| usual.collect(), |tier| vec![tier]);
     let mut phases = Phases::begin();
     let mut total = Counts::default();

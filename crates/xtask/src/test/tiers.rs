@@ -24,6 +24,9 @@ const JUJU_LOCAL_TESTS: &str = "tests/juju_local";
 /// Those of the cluster that are about leaving it.
 const LEAVING_TESTS: &str = "tests/test_leaving.py";
 
+/// Those of the cluster that are about several controllers.
+const HA_TESTS: &str = "tests/test_ha.py";
+
 /// How a tier ended.
 pub(super) struct Outcome {
     pub(super) counts: Counts,
@@ -48,18 +51,11 @@ pub(super) fn run(tier: Tier, extent: Extent<'_>, rest: &[String], machines: &mu
         Tier::Fuzz => fuzz::run(rest),
         Tier::JujuLocal => juju_local(extent, rest, machines),
         Tier::Cluster => {
-            let mut command = pytest_of_ours("tests", extent, machines)?;
-            if let Some(version) = extent.slurm {
-                // The charms are told nothing: the machines have this one to install, and the tests look whether it
-                // was.
-                command.env(image::SLURM_VARIABLE, version).env("CLUSTER_SLURM", version);
-                if !extent.all {
-                    command.args(["-m", "core"]);
-                }
-            }
+            let mut command = on_slurm("tests", extent, machines)?;
             pytest(command.args(["--ignore", JUJU_LOCAL_TESTS]).args(rest))
         }
         Tier::Leaving => pytest(pytest_of_ours(LEAVING_TESTS, extent, machines)?.args(rest)),
+        Tier::Ha => pytest(on_slurm(HA_TESTS, extent, machines)?.args(rest)),
         Tier::Conformance => conformance::run(rest, machines),
     }
 }
@@ -97,6 +93,19 @@ fn pytest_of_ours(tests: &str, extent: Extent<'_>, machines: &mut Machines) -> R
         command.env(ALL_VARIABLE, "1");
         if std::env::var_os(SLURMUTILS_VARIABLE).is_none() {
             command.env(SLURMUTILS_VARIABLE, bench::SLURMUTILS.join(" "));
+        }
+    }
+    Ok(command)
+}
+
+/// The same on machines with another Slurm, if one is named: then only what has to work with every one of them.
+fn on_slurm(tests: &str, extent: Extent<'_>, machines: &mut Machines) -> Result<Command> {
+    let mut command = pytest_of_ours(tests, extent, machines)?;
+    if let Some(version) = extent.slurm {
+        // The charms are told nothing: the machines have this one to install, and the tests look whether it was.
+        command.env(image::SLURM_VARIABLE, version).env("CLUSTER_SLURM", version);
+        if !extent.all {
+            command.args(["-m", "core"]);
         }
     }
     Ok(command)
@@ -160,10 +169,8 @@ pub(super) enum Machines {
 impl Machines {
     /// Begins what takes long, if a tier that runs later will need it.
     pub(super) fn prepare(wanted: &[Tier], slurm: Option<&str>) -> Self {
-        if !wanted
-            .iter()
-            .any(|tier| matches!(tier, Tier::JujuLocal | Tier::Cluster | Tier::Leaving | Tier::Conformance))
-        {
+        let on_machines = |tier: &Tier| !matches!(tier, Tier::Unit | Tier::Process | Tier::Fuzz);
+        if !wanted.iter().any(on_machines) {
             return Machines::Unused;
         }
         if !program::is_root() {

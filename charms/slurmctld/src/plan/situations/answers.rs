@@ -12,6 +12,7 @@ impl World {
                 model_uuid: MODEL.to_owned(),
                 trigger: self.trigger,
                 last: self.last,
+                teardown: self.teardown,
                 broken: self.broken.clone(),
             }),
             Question::Leader => Fact::Leader(self.leader),
@@ -19,6 +20,12 @@ impl World {
             Question::Leaving => Fact::Leaving(self.leaving),
             Question::Siblings => Fact::Siblings(self.siblings.clone()),
             Question::Peer => Fact::Peer(self.peer.clone()),
+            Question::Members => Fact::Members(self.members.clone()),
+            Question::ConfigurationLink => Fact::ConfigurationLink(self.link.clone()),
+            Question::Fence => Fact::Fence(self.fence.clone()),
+            Question::Heartbeat => Fact::Heartbeat(self.heartbeat),
+            Question::Started => Fact::Started(self.started.clone()),
+            Question::Answers => Fact::Answers(self.asked(|| self.answers())),
             Question::Mount => Fact::Mount(self.mount.clone()),
             Question::Computes => Fact::Computes(self.computes.clone()),
             Question::AuthInfo => Fact::AuthInfo(self.auth_secret.info()),
@@ -67,6 +74,12 @@ impl World {
             Daemon::Answering => Asked::Answer(answer()),
             _ => Asked::Unreachable("Unable to contact slurm controller (connect failure)".to_owned()),
         }
+    }
+
+    /// Every controller in the file answers.
+    fn answers(&self) -> Vec<ControllerPing> {
+        let listed = Config::read(self.live.clone(), &Included::default()).controllers();
+        listed.iter().map(|host| ControllerPing { hostname: host.to_string(), responding: true }).collect()
     }
 
     fn told<T>(&self, answer: impl FnOnce() -> T) -> Asked<T> {

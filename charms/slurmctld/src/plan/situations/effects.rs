@@ -33,6 +33,15 @@ impl World {
             }
             Step::Service(ServiceStep::ReloadUnits) => self.needs_daemon_reload = false,
             Step::PrepareState(note) => self.store.state = StateDirectory::Of(note.clone()),
+            Step::LinkConfiguration { .. } => self.link = Some(names::SHARED_CONFIGURATION.to_owned()),
+            Step::EnsureFence(settings) => {
+                let state = self.fence.state.clone().or_else(|| Some(FenceState::opened(self.now)));
+                self.fence = Fence { current: true, settings: Some(settings.clone()), state };
+            }
+            Step::RestartStandby => {}
+            Step::NoteStarted(started) => self.started = Noted::Known(started.clone()),
+            Step::HandOver { .. } => return Outcome::Changed(Ok(())),
+            Step::StopDaemon => self.daemon = Daemon::Stopped,
             Step::SecureKeys => self.keys.private = true,
             Step::MakeWorldReadable => self.world_readable = true,
             Step::MakeKey(made) => {
@@ -158,12 +167,12 @@ impl World {
             }
             Step::RequestMount(_, bag) => self.mount.as_mut().unwrap().published.extend(bag.clone()),
             Step::PublishPeerApp(_, bag) => {
-                let name = PeerApp::decode(bag).unwrap().unwrap().cluster_name;
-                self.peer.as_mut().unwrap().cluster_name = Some(name);
+                let bag = PeerApp::decode(bag).unwrap().unwrap();
+                let peer = self.peer.as_mut().unwrap();
+                (peer.cluster_name, peer.restart_signal) = (Some(bag.cluster_name), bag.restart_signal);
             }
             Step::PublishPeerUnit(_, bag) => {
-                let host = PeerUnit::decode(bag).unwrap().unwrap().hostname;
-                self.peer.as_mut().unwrap().host = Some(host.to_string());
+                self.peer.as_mut().unwrap().own = PeerUnit::decode(bag).unwrap();
             }
             Step::PublishController(relation, bag) => self.compute(relation).published.extend(bag.clone()),
         }

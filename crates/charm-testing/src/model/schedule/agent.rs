@@ -205,7 +205,11 @@ impl Agenda {
                     return Some(Step::Broken(*number));
                 }
             }
-            return Some(if agent.has_started && !agent.stopped { Step::Stop } else { Step::Remove });
+            if agent.has_started && !agent.stopped {
+                return Some(Step::Stop);
+            }
+            // It goes after its subordinates.
+            return state.subordinates(unit).is_empty().then_some(Step::Remove);
         }
         if !agent.installed {
             return Some(Step::Install);
@@ -243,8 +247,8 @@ impl Agenda {
         let ending = self.ending.contains(&number);
         let remote = relation.remote(&unit.app());
         let units = state.apps.get(&remote).map(|app| &app.units).into_iter().flatten().map(|(name, _)| name);
-        let there: BTreeSet<&UnitName> =
-            units.filter(|other| *other != unit && self.is_in(state, other, number)).collect();
+        let seen = |other: &UnitName| self.is_in(state, other, number) && state.shows(relation, unit, other);
+        let there: BTreeSet<&UnitName> = units.filter(|other| *other != unit && seen(other)).collect();
         let missed = |member: &UnitName| agent.ghosts.contains(&(number, member.clone()));
         let gone = |member: &&UnitName| !missed(member) && (ending || !there.contains(*member));
         if let Some(member) = scope.members.keys().find(gone) {

@@ -28,11 +28,15 @@ impl Model {
     /// not run goes without a hook, and on Juju 4 one that is in no relation.
     pub fn remove_unit(&self, unit: &UnitName) -> Result<(), Impossible> {
         self.begin_removal(unit)?;
+        let subordinates = self.state().subordinates(unit);
+        for subordinate in &subordinates {
+            self.remove_unit(subordinate)?;
+        }
         let (mut agenda, mut state) = (self.agenda(), self.state());
         let juju_3 = state.juju_3;
         let at_once = agenda.agents.get(unit).is_some_and(|agent| {
             let fresh = !agent.installed && agent.failed.is_none();
-            fresh || (!juju_3 && !agent.is_in_scope())
+            (fresh || (!juju_3 && !agent.is_in_scope())) && state.subordinates(unit).is_empty()
         });
         if at_once {
             vanish(&mut agenda, &mut state, unit);
@@ -47,6 +51,9 @@ impl Model {
     pub fn remove_unit_force(&self, unit: &UnitName) -> Result<(), Impossible> {
         let (mut agenda, mut state) = (self.agenda(), self.state());
         state.unit(unit)?;
+        for subordinate in state.subordinates(unit) {
+            vanish(&mut agenda, &mut state, &subordinate);
+        }
         vanish(&mut agenda, &mut state, unit);
         finish(&mut agenda, &mut state);
         Ok(())
@@ -131,7 +138,7 @@ impl Model {
         }
         let bare = |(unit, agent): &(&UnitName, &Agent)| {
             let dying = state.apps.get(&unit.app()).and_then(|app| app.units.get(*unit)).is_some_and(|own| own.dying);
-            dying && !agent.is_in_scope()
+            dying && !agent.is_in_scope() && state.subordinates(unit).is_empty()
         };
         let bare: Vec<UnitName> = agenda.agents.iter().filter(bare).map(|(unit, _)| unit.clone()).collect();
         for unit in bare {
@@ -141,9 +148,10 @@ impl Model {
     }
 }
 
-/// A unit is gone, and its machine with it. Juju 4 has no word for those in whose relations it still was.
+/// A unit is gone, and its machine with it unless it is another unit's. Juju 4 has no word for those in whose relations it still was.
 pub(super) fn vanish(agenda: &mut Agenda, state: &mut State, unit: &UnitName) {
     let agent = agenda.agents.remove(unit);
+    let guest = state.principal(unit).is_some();
     for (other, theirs) in agenda.agents.iter_mut().filter(|_| !state.juju_3) {
         let knows = theirs.relations.iter().filter(|(_, scope)| scope.members.contains_key(unit));
         let numbers: Vec<u64> = knows.map(|(number, _)| *number).collect();
@@ -161,7 +169,7 @@ pub(super) fn vanish(agenda: &mut Agenda, state: &mut State, unit: &UnitName) {
             app.leader = next.map(|(name, _)| name.clone());
         }
     }
-    if let Some(agent) = agent {
+    if let Some(agent) = agent.filter(|_| !guest) {
         agent.machine.give_back();
     }
 }
@@ -171,6 +179,12 @@ pub(super) fn finish(agenda: &mut Agenda, state: &mut State) {
     let over: Vec<u64> = agenda.ending.iter().copied().filter(|number| !agenda.is_entered(*number)).collect();
     for number in over {
         agenda.ending.remove(&number);
+        // Nothing holds a subordinate without a relation to where it is.
+        let local = state.relations.get(&number).filter(|relation| relation.local);
+        for (app, _) in local.map(|relation| relation.ends.clone()).unwrap_or_default() {
+            let units = state.apps.get_mut(&app).map(|app| app.units.values_mut());
+            units.into_iter().flatten().for_each(|own| own.dying |= own.principal.is_some());
+        }
         state.end(number);
         for agent in agenda.agents.values_mut() {
             if agent.failed.as_ref().is_some_and(|step| step.relation() == Some(number)) {

@@ -20,7 +20,7 @@ pub(super) fn build(recipe: &Recipe, directory: &Path, lock: &File, phase: &mut 
     bootstrap(recipe, &rootfs, lock, &directory.join("build.log"), phase)?;
     phase("downloading the packages of the pool");
     fs::copy("/etc/resolv.conf", rootfs.join("etc/resolv.conf")).context("could not copy /etc/resolv.conf")?;
-    pool::download(&rootfs, recipe.pooled)?;
+    pool::download(&rootfs, recipe.pooled, recipe.pooled_bare)?;
     phase("writing the machine's own settings");
     run(in_image(&rootfs, "useradd")
         .args(["--create-home", "--shell", "/bin/bash", "--groups", "adm,sudo", "--uid"])

@@ -10,9 +10,13 @@ use super::super::program::run;
 use super::build::in_image;
 use super::recipe::POOL;
 
-/// Downloads packages with everything they need and recommend, and writes the index.
-pub(super) fn download(rootfs: &Path, packages: &[&str]) -> Result<()> {
-    run(in_image(rootfs, "apt-get").args(["--yes", "--quiet", "--download-only", "install"]).args(packages))?;
+/// Downloads packages with everything they need and recommend, and `bare` ones with what they need only; writes the
+/// index.
+pub(super) fn download(rootfs: &Path, packages: &[&str], bare: &[&str]) -> Result<()> {
+    for (packages, recommends) in [(packages, "--install-recommends"), (bare, "--no-install-recommends")] {
+        let mut command = in_image(rootfs, "apt-get");
+        run(command.args(["--yes", "--quiet", "--download-only", recommends, "install"]).args(packages))?;
+    }
     let archives = rootfs.join("var/cache/apt/archives");
     let mut names = Vec::new();
     for entry in fs::read_dir(&archives).context("could not list the downloaded packages")? {

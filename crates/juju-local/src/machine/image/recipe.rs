@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::SlurmRelease;
 
 /// Raised when `build.rs` or `pool.rs` change in a way that the data below does not show.
-const REVISION: u32 = 2;
+const REVISION: u32 = 3;
 
 /// Where the pool lies in the image.
 pub(super) const POOL: &str = "var/lib/juju-local/pool";
@@ -43,6 +43,10 @@ const POOLED: &[&str] = &[
     "slurmctld",
     "slurmd",
 ];
+
+/// In the pool too, with what they depend on and nothing more: a network file system and what mounts it. What they
+/// recommend (NFS above all) is ten times their size.
+const POOLED_BARE: &[&str] = &["autofs", "moosefs-chunkserver", "moosefs-client", "moosefs-master"];
 
 /// Units that mean nothing in such a machine, cost boot time, or would fail and make it `degraded`.
 const MASKED: &[&str] = &[
@@ -112,6 +116,7 @@ pub(super) struct Recipe {
     pub(super) suite: &'static str,
     pub(super) installed: &'static [&'static str],
     pub(super) pooled: &'static [&'static str],
+    pub(super) pooled_bare: &'static [&'static str],
     pub(super) masked: &'static [&'static str],
     pub(super) files: &'static [(&'static str, u32, &'static str)],
     pub(super) dpkg_options: &'static [&'static str],
@@ -127,6 +132,7 @@ impl Recipe {
             },
             installed: INSTALLED,
             pooled: POOLED,
+            pooled_bare: POOLED_BARE,
             masked: MASKED,
             files: FILES,
             dpkg_options: DPKG_OPTIONS,
@@ -150,6 +156,7 @@ mod tests {
         let recipe = Recipe::new(SlurmRelease::Trixie2411);
         assert_eq!(recipe.name(), Recipe::new(SlurmRelease::Trixie2411).name());
         assert_ne!(recipe.name(), Recipe::new(SlurmRelease::Sid2605).name());
-        assert_ne!(recipe.name(), Recipe { pooled: &["munge"], ..recipe }.name());
+        assert_ne!(recipe.name(), Recipe { pooled: &["munge"], ..recipe.clone() }.name());
+        assert_ne!(recipe.name(), Recipe { pooled_bare: &[], ..recipe }.name());
     }
 }

@@ -1,0 +1,48 @@
+//! A controller that leaves. On a store others take over from it; without one the cluster ends with its only
+//! controller, and nothing is done.
+
+use super::Plan;
+use crate::Slurmctld;
+use crate::condition::Condition;
+use crate::controllers::{Controllers, Serving};
+use crate::facts::{Ask, Attempts, Facts, Question};
+use crate::identity::{self, Identity};
+use crate::step::Step;
+use charm::runtime::Planned;
+use slurm_interface::PeerUnit;
+use slurm_unit::service::{self, Running};
+
+/// Hands over, stops what runs here for good, and tells the leader. Each dispatch takes from facts how far it is.
+pub(super) fn leave(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
+    let rest = || Ok(Plan::rest(vec![Condition::Leaving]));
+    if !identity::is_on_store(facts)? {
+        return rest();
+    }
+    facts.need(&[Question::Host, Question::Unit, Question::Peer])?;
+    let stopped = |step: &Step| *step == Step::StopDaemon;
+    if service::running(facts.unit()?) != Running::Stopped && !attempts.made(stopped) {
+        return Ok(Plan::steps(vec![hand_over(facts, attempts)?.unwrap_or(Step::StopDaemon)]));
+    }
+    let Some(peer) = facts.peer()? else { return rest() };
+    let host = facts.host()?.name.clone();
+    if peer.own.as_ref().is_none_or(|own| own.left) {
+        return rest();
+    }
+    let bag = PeerUnit { hostname: host, left: true }.encode();
+    Ok(Plan::steps(vec![Step::PublishPeerUnit(peer.relation.clone(), bag)]))
+}
+
+/// Returns the takeover by another controller, if this one serves and another one is to stay and answers.
+fn hand_over(facts: &Facts, attempts: &Attempts) -> Result<Option<Step>, Ask> {
+    let made = attempts.made(|step| matches!(step, Step::HandOver { .. }));
+    if made || Identity::store_problem(facts.store()?).is_some() || facts.siblings()?.is_empty() {
+        return Ok(None);
+    }
+    let (controllers, own) = (Controllers::find(facts)?, &facts.host()?.name);
+    if !matches!(&controllers.serving, Serving::Host(host) if host == own) {
+        return Ok(None);
+    }
+    let answers = facts.answers()?.answer().map(Vec::as_slice).unwrap_or_default();
+    let other = answers.iter().enumerate().find(|(_, ping)| ping.responding && ping.hostname != own.as_str());
+    Ok(other.map(|(rank, ping)| Step::HandOver { rank, host: ping.hostname.clone() }))
+}

@@ -1,0 +1,278 @@
+//! What a controller on a store does: alone, with others, and when the store is away.
+
+use super::situations::World;
+use super::tests::{live, state_problem};
+use crate::condition::Condition;
+use crate::controllers::{Beat, Member, Started};
+use crate::daemon::Daemon;
+use crate::facts::{MountEndpoint, StateDirectory, StoreMount};
+use crate::identity::StateProblem;
+use crate::names;
+use charm::Databag;
+use slurm_conf::HostName;
+use slurm_interface::ControllerData;
+use slurm_ops::heartbeat::Heartbeat;
+use slurm_unit::note::Noted;
+
+const OWN: &str = "juju-c9fc6f-0";
+const OTHER: &str = "juju-c9fc6f-1";
+const MOUNTED: StoreMount = StoreMount::Mounted { read_only: false };
+
+fn member(number: usize, host: Option<&str>) -> Member {
+    let unit = format!("slurmctld/{number}").parse().unwrap();
+    Member { unit, host: host.map(|host| host.parse().unwrap()), dying: false, left: false }
+}
+
+fn hosts(names: &[&str]) -> Vec<HostName> {
+    names.iter().map(|name| name.parse().unwrap()).collect()
+}
+
+impl World {
+    /// A leader whose cluster is to be on a store that nobody has mounted yet.
+    fn for_a_store() -> Self {
+        let mut world = Self::fresh();
+        world.options.network_state = true;
+        world.mount = Some(MountEndpoint { relation: "mount:5".parse().unwrap(), published: Databag::new() });
+        world.members = Some(vec![member(0, Some(OWN))]);
+        world
+    }
+
+    /// A single controller on a store, at rest.
+    fn on_store() -> Self {
+        let mut world = Self::for_a_store().settled();
+        world.store.mount = MOUNTED;
+        world.store.local = false;
+        world.settled()
+    }
+
+    /// Two controllers at rest, of which the first leads. This is the first one, or the second.
+    fn one_of_two(rank: u64) -> Self {
+        let mut world = Self::on_store().with_compute("compute", "");
+        world.members = Some(vec![member(0, Some(OWN)), member(1, Some(OTHER))]);
+        world.siblings = vec!["slurmctld/1".parse().unwrap()];
+        let mut world = world.settled().heard(0).settled();
+        if rank == 1 {
+            world.host.name = OTHER.parse().unwrap();
+            world.peer.as_mut().unwrap().own.as_mut().unwrap().hostname = OTHER.parse().unwrap();
+            world.leader = false;
+        }
+        world
+    }
+
+    /// The controller of this rank serves, and has just said so.
+    fn heard(mut self, controller: u64) -> Self {
+        let heartbeat = Heartbeat { at: self.now, controller };
+        self.heartbeat = Some(Beat { heartbeat, counts_as_accepted: true });
+        self
+    }
+
+    fn took(&self, step: &str) -> bool {
+        self.taken.iter().any(|taken| taken.contains(step))
+    }
+}
+
+fn told(world: &World) -> Vec<String> {
+    let data = ControllerData::decode(&world.computes[0].published).unwrap().unwrap();
+    data.controllers.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_host_is_published_and_the_file_system_asked_for_before_there_is_a_store() {
+    let mut world = World::for_a_store();
+    world.dispatch(&|_, _| None);
+    assert!(world.took("publish host name") && world.took("ask mount:5 for a file system"), "{:?}", world.taken);
+    assert_eq!(state_problem(&world), Some(StateProblem::NotMounted));
+    assert!(world.retry_timer && world.live.slurm.is_none() && world.keys.auth.is_none());
+}
+
+#[test]
+fn a_new_cluster_is_made_on_the_store() {
+    let mut world = World::for_a_store().settled();
+    world.store.mount = MOUNTED;
+    world.dispatch(&|_, _| None);
+    let place = |step: &str| world.taken.iter().position(|taken| taken.contains(step)).expect(step);
+    assert!(place("prepare") < place("link /etc/slurm"));
+    assert!(place("link /etc/slurm") < place("make the authentication key"));
+    assert!(place("make the authentication key") < place("start slurmctld"));
+    assert_eq!(world.started, Noted::Known(Started::with(&hosts(&[OWN]))));
+    assert_eq!(world.link.as_deref(), Some(names::SHARED_CONFIGURATION));
+    assert_eq!(world.settled().reported(), "active: primary - UP");
+}
+
+#[test]
+fn a_settled_controller_on_a_store_does_nothing() {
+    for mut world in [World::on_store(), World::one_of_two(0), World::one_of_two(1)] {
+        world.dispatch(&|_, _| None);
+        assert_eq!(world.taken, [""; 0]);
+        assert!(!world.retry_timer, "{:?}", world.conditions);
+    }
+}
+
+#[test]
+fn a_unit_that_does_not_lead_waits_for_the_cluster() {
+    let mut world = World::for_a_store().not_leading();
+    world.store.mount = MOUNTED;
+    let world = world.settled();
+    assert_eq!(world.reported(), "waiting: for the leader to make the cluster");
+    assert!(world.retry_timer && world.store.state == StateDirectory::Absent && world.keys.auth.is_none());
+}
+
+#[test]
+fn a_host_that_joins_is_appended_with_one_reconfigure_and_everybody_is_told() {
+    let mut world = World::on_store().with_compute("compute", "").settled();
+    let signal = world.peer.clone().unwrap().restart_signal;
+    world.members.as_mut().unwrap().push(member(1, Some(OTHER)));
+    world.dispatch(&|_, _| None);
+    assert_eq!(world.taken.iter().filter(|step| *step == "reconfigure slurmctld").count(), 1);
+    assert!(!world.took("restart"), "{:?}", world.taken);
+    assert_eq!(live(&world).controllers(), [OWN, OTHER]);
+    assert_eq!(told(&world), [format!("{OWN}:6817"), format!("{OTHER}:6817")]);
+    assert_ne!(world.peer.clone().unwrap().restart_signal, signal, "the others are woken");
+    // Until it has given a sign of life that counts by the new list, nobody knows who serves.
+    assert!(world.conditions.contains(&Condition::ListUnsettled) && world.retry_timer);
+    let world = world.heard(0).settled();
+    assert!(!world.took("restart") && !world.retry_timer);
+}
+
+#[test]
+fn a_unit_starts_when_the_file_lists_it() {
+    let mut world = World::one_of_two(1);
+    (world.daemon, world.started) = (Daemon::Stopped, Noted::Absent);
+    let listed = world.clone();
+    let alone = world.live.slurm.clone().unwrap().replace(&format!("SlurmctldHost={OTHER}\n"), "");
+    (world.live.slurm, world.accepted.slurm) = (Some(alone.clone()), Some(alone));
+    assert_eq!(world.clone().settled().reported(), format!("waiting: for slurm.conf to list {OTHER}"));
+    assert!(!world.settled().took("start"));
+    let mut world = listed;
+    world.dispatch(&|_, _| None);
+    assert_eq!(world.taken, ["start slurmctld", "note the list of controllers that slurmctld has"]);
+    assert_eq!(world.settled().reported(), "active: backup - UP");
+}
+
+#[test]
+fn only_a_standby_with_another_list_is_restarted() {
+    for (rank, restarts) in [(0, false), (1, true)] {
+        let mut world = World::one_of_two(rank);
+        world.started = Noted::Known(Started::with(&hosts(&["gone", OWN, OTHER])));
+        world.dispatch(&|_, _| None);
+        assert_eq!(world.took("restart slurmctld"), restarts, "{rank}");
+        assert_eq!(world.started, Noted::Known(Started::with(&hosts(&[OWN, OTHER]))));
+    }
+}
+
+#[test]
+fn a_backup_that_serves_says_so_and_the_others_say_which() {
+    let shown = |rank| World::one_of_two(rank).heard(1).settled().reported();
+    assert_eq!(shown(0), format!("active: primary - UP; {OTHER} serves"));
+    assert_eq!(shown(1), "active: backup - UP; serves");
+}
+
+#[test]
+fn nothing_is_restarted_while_nobody_knows_who_serves() {
+    let mut world = World::one_of_two(1);
+    world.started = Noted::Absent;
+    let beat = Beat { heartbeat: Heartbeat { at: world.now, controller: 1 }, counts_as_accepted: false };
+    for heartbeat in [None, Some(beat)] {
+        world.heartbeat = heartbeat;
+        world.dispatch(&|_, _| None);
+        assert_eq!(world.taken, [""; 0]);
+        assert!(world.retry_timer);
+    }
+}
+
+#[test]
+fn a_leader_that_no_line_names_lists_itself_and_starts() {
+    let mut world = World::one_of_two(0);
+    world.host.name = "juju-c9fc6f-2".parse().unwrap();
+    world.peer.as_mut().unwrap().own = None;
+    world.members = Some(vec![member(0, Some(OWN)), member(1, Some(OTHER)), member(2, Some("juju-c9fc6f-2"))]);
+    (world.daemon, world.started, world.heartbeat) = (Daemon::Stopped, Noted::Absent, None);
+    world.dispatch(&|_, _| None);
+    assert_eq!(live(&world).controllers(), [OWN, OTHER, "juju-c9fc6f-2"]);
+    assert!(world.took("start slurmctld"), "{:?}", world.taken);
+}
+
+#[test]
+fn a_host_whose_unit_is_gone_is_taken_out() {
+    let mut world = World::one_of_two(0);
+    world.members = Some(vec![member(0, Some(OWN))]);
+    let world = world.settled();
+    assert_eq!(live(&world).controllers(), [OWN]);
+    assert_eq!(told(&world), [format!("{OWN}:6817")]);
+}
+
+#[test]
+fn nobody_is_taken_out_while_juju_cannot_be_asked() {
+    let mut world = World::one_of_two(0);
+    world.members = None;
+    world.dispatch(&|_, _| None);
+    assert_eq!(world.taken, [""; 0]);
+}
+
+#[test]
+fn a_controller_that_serves_hands_over_before_it_leaves() {
+    let mut world = World::one_of_two(0);
+    (world.teardown, world.leaving) = (true, true);
+    world.dispatch(&|_, _| None);
+    assert_eq!(
+        world.taken,
+        [
+            "hand over to juju-c9fc6f-1",
+            "stop slurmctld for good",
+            "publish host name to slurmctld-peer:0"
+        ]
+    );
+    assert!(world.peer.as_ref().unwrap().own.as_ref().unwrap().left);
+    assert_eq!(world.reported(), "maintenance: leaving");
+    world.dispatch(&|_, _| None);
+    assert_eq!(world.taken, [""; 0]);
+}
+
+#[test]
+fn a_standby_leaves_without_a_takeover() {
+    let mut world = World::one_of_two(1);
+    (world.teardown, world.leaving) = (true, true);
+    world.dispatch(&|_, _| None);
+    assert_eq!(world.taken, ["stop slurmctld for good", "publish host name to slurmctld-peer:0"]);
+}
+
+#[test]
+fn nobody_is_handed_a_cluster_whose_controllers_all_leave() {
+    let mut world = World::one_of_two(0);
+    (world.teardown, world.leaving, world.siblings) = (true, true, Vec::new());
+    world.dispatch(&|_, _| None);
+    assert!(!world.took("hand over"), "{:?}", world.taken);
+}
+
+#[test]
+fn a_hook_that_another_unit_leaves_in_changes_nothing() {
+    let mut world = World::one_of_two(0);
+    world.teardown = true;
+    world.dispatch(&|_, _| None);
+    assert_eq!(world.taken, [""; 0]);
+}
+
+#[test]
+fn a_store_that_is_away_is_left_alone() {
+    let away = [
+        (StoreMount::Nothing, StateDirectory::Absent),
+        (StoreMount::Nothing, StateDirectory::Empty),
+        (StoreMount::Mounted { read_only: true }, StateDirectory::Unmarked),
+        (MOUNTED, StateDirectory::Unreadable("no answer".to_owned())),
+        (MOUNTED, StateDirectory::Empty),
+        (MOUNTED, StateDirectory::Absent),
+        (MOUNTED, StateDirectory::Unmarked),
+        (MOUNTED, StateDirectory::Of("lab other/model".to_owned())),
+    ];
+    for rank in [0, 1] {
+        for (mount, state) in away.clone() {
+            let mut world = World::one_of_two(rank);
+            (world.store.mount, world.store.state) = (mount.clone(), state.clone());
+            world.daemon = Daemon::Stopped;
+            world.dispatch(&|_, _| None);
+            assert_eq!(world.taken, [""; 0], "{mount:?} {state:?}");
+            assert!(world.reported().starts_with("blocked: "), "{}", world.reported());
+            assert!(world.retry_timer);
+        }
+    }
+}
