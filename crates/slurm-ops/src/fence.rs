@@ -15,7 +15,8 @@ pub mod watch;
 
 pub use guard::guard;
 pub use install::{
-    PROGRAM, SERVICE, disable, ensure_program, ensure_running, ensure_settings, is_program_current, unit_file,
+    PROGRAM, SERVICE, disable, ensure_program, ensure_running, ensure_settings, is_in_place, is_program_current,
+    unit_file,
 };
 pub use watch::run;
 
@@ -173,7 +174,8 @@ pub struct History {
 pub struct Seen {
     pub mounted: bool,
     pub marker: Option<String>,
-    pub free: u64,
+    /// Bytes that are free, as far as the store says.
+    pub free: Option<u64>,
     pub free_files: Option<u64>,
     /// Why the write, or the look after it, did not work.
     pub error: Option<String>,
@@ -190,8 +192,10 @@ impl Seen {
             () if marker != Some(settings.marker.trim()) => {
                 Some(Why::Marker { found: marker.map(|found| found.chars().take(200).collect()) })
             }
-            () if self.free < settings.reserve || self.free_files.is_some_and(|files| files < LEAST_FILES) => {
-                Some(Why::Full { free: self.free })
+            () if self.free.is_some_and(|free| free < settings.reserve)
+                || self.free_files.is_some_and(|files| files < LEAST_FILES) =>
+            {
+                Some(Why::Full { free: self.free.unwrap_or(0) })
             }
             () => None,
         }
@@ -326,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_table_of_decisions() {
-        let good = Seen { mounted: true, marker: Some("lab\n".to_owned()), free: 1000, ..Seen::default() };
+        let good = Seen { mounted: true, marker: Some("lab\n".to_owned()), free: Some(1000), ..Seen::default() };
         let history = History {
             last_write: seconds(100),
             last_look: seconds(129),
@@ -335,7 +339,7 @@ mod tests {
             closed: None,
         };
         let with = |seen: Seen| History { seen: Some(seen), ..history.clone() };
-        let failed = Seen { error: Some("Input/output error".to_owned()), marker: None, free: 0, ..good.clone() };
+        let failed = Seen { error: Some("Input/output error".to_owned()), marker: None, free: None, ..good.clone() };
         let no_write = |error: Option<&str>| Why::NoWrite { for_seconds: 31, error: error.map(str::to_owned) };
         let shut = |good| History { closed: Some(Why::NotMounted), good, ..history.clone() };
         let cases = [
@@ -370,7 +374,8 @@ mod tests {
             ),
             ("no marker", 110, with(Seen { marker: None, ..good.clone() }), Some(Why::Marker { found: None })),
             ("nothing mounted", 110, with(Seen { mounted: false, ..good.clone() }), Some(Why::NotMounted)),
-            ("full", 110, with(Seen { free: 999, ..good.clone() }), Some(Why::Full { free: 999 })),
+            ("full", 110, with(Seen { free: Some(999), ..good.clone() }), Some(Why::Full { free: 999 })),
+            ("a store that does not say", 110, with(Seen { free: None, ..good.clone() }), None),
             ("no more files", 110, with(Seen { free_files: Some(15), ..good.clone() }), Some(Why::Full { free: 1000 })),
             ("files enough", 110, with(Seen { free_files: Some(16), ..good.clone() }), None),
             ("nothing seen yet", 110, History { seen: None, ..history.clone() }, None),

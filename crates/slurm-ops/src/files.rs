@@ -183,9 +183,8 @@ pub fn replace(
 
 /// Tells whether a file has this owner and mode. One that is not there lacks nothing.
 pub fn has_access(host: &Host, path: impl AsRef<Path>, access: &Access) -> Result<bool, FileError> {
-    let (owner, mode) = (owner_ids(host, access)?, access.mode);
-    let work = || Work::HasAccess { mode, owner };
-    host.locate(path).perform(work, |path| direct::has_access(path, mode, owner))
+    let Some(found) = host.locate(path).perform(|| Work::Access, direct::access_of)? else { return Ok(true) };
+    Ok(found == (access.mode, owner_ids(host, access)?))
 }
 
 /// Tells whether everybody can read a file, through whatever link. One that is not there keeps nobody out.
@@ -348,6 +347,9 @@ mod tests {
             replace(&machine.writer(), "/etc/x", b"", &Access { mode: 0o600, owner: Some("nobody-here".to_owned()) })
                 .unwrap_err();
         assert_eq!(error.to_string(), "no user `nobody-here` on this machine");
+        let nobody = Access { mode: 0o600, owner: Some("nobody-here".to_owned()) };
+        assert!(has_access(&machine.host(), "/etc/none", &nobody).unwrap());
+        assert!(has_access(&machine.host(), "/etc/passwd", &nobody).is_err());
     }
 
     #[test]

@@ -66,9 +66,12 @@ pub fn is_on_this_machine(host: &Host, path: impl AsRef<Path>) -> bool {
 
 /// What is not known to be such a file system is none.
 fn is_on_a_disk(table: &str, path: &Path) -> bool {
+    holder(table, path).is_some_and(|(_, mount)| is_disk(&mount))
+}
+
+fn is_disk(mount: &Mount) -> bool {
     const DISKS: [&str; 9] = ["bcachefs", "btrfs", "ext2", "ext3", "ext4", "overlay", "tmpfs", "xfs", "zfs"];
-    let holder = holder(table, path).map(|(_, mount)| mount);
-    matches!(holder, Some(Mount::Mounted { file_system, .. }) if DISKS.contains(&file_system.as_str()))
+    matches!(mount, Mount::Mounted { file_system, .. } if DISKS.contains(&file_system.as_str()))
 }
 
 /// Finds what is mounted at a path, or nearest above it, and where.
@@ -88,7 +91,7 @@ pub(crate) fn may_be_silent(host: &Host, path: &Path) -> bool {
 }
 
 fn is_elsewhere(table: &str, path: &Path) -> bool {
-    holder(table, path).is_some_and(|(at, _)| at != Path::new("/")) && !is_on_a_disk(table, path)
+    holder(table, path).is_some_and(|(at, mount)| at != Path::new("/") && !is_disk(&mount))
 }
 
 #[cfg(test)]

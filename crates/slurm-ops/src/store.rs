@@ -146,7 +146,7 @@ fn direct_work(request: &Request) -> Result<Value, FileError> {
         Work::Entries => value(direct::entries(path)),
         Work::Modified => value(direct::modified(path)),
         Work::Replace { content, mode, owner } => value(direct::replace(path, &content.0, *mode, *owner, nobody)),
-        Work::HasAccess { mode, owner } => value(direct::has_access(path, *mode, *owner)),
+        Work::Access => value(direct::access_of(path)),
         Work::IsOpen => value(direct::is_open(path)),
         Work::Open => value(direct::ensure_open(path, nobody)),
         Work::Remove => value(direct::remove(path, nobody)),

@@ -285,8 +285,10 @@ fn state_on_the_network_waits_for_a_real_mount() {
     (world.store.mount, world.store.local) = (StoreMount::Mounted { read_only: false }, false);
     let mut world = world.settled();
     assert_eq!(world.daemon, Daemon::Answering);
-    let guard = "ExecStartPre=/usr/bin/mountpoint -q /var/lib/slurm/checkpoint";
-    assert!(world.service_files.drop_in.as_ref().unwrap().contains(guard));
+    let drop_in = world.service_files.drop_in.clone().unwrap();
+    assert!(drop_in.contains("\nExecStartPre=+/usr/local/libexec/slurmctld-charm guard\n"), "{drop_in}");
+    // systemd itself does not look at the store.
+    assert!(drop_in.contains("\nConditionPathExists=\n"), "{drop_in}");
     // A mount that goes stops nothing, and keeps the daemon from a start on what is below.
     world.store.mount = StoreMount::Nothing;
     world.store.state = StateDirectory::Absent;

@@ -94,10 +94,23 @@ pub fn ensure_running(writer: &HostWriter) -> Result<bool, MachineError> {
     Ok(true)
 }
 
-/// Ends the fence for good. What it guarded has to be stopped before.
-pub fn disable(writer: &HostWriter) -> Result<(), CommandError> {
-    systemd::disable(writer, SERVICE)?;
-    systemd::stop(writer, SERVICE)
+/// Tells whether program, unit file and settings are as they should be. Starts no process; whether the fence runs is
+/// what [`look`](super::look) tells.
+pub fn is_in_place(host: &Host, settings: &Settings) -> Result<bool, FileError> {
+    let unit = systemd::read_unit_file(host, SERVICE)?;
+    Ok(is_program_current(host)
+        && unit.as_ref() == Some(&unit_file())
+        && super::settings(host).as_ref() == Some(settings))
+}
+
+/// Ends the fence for good, and tells whether there was one. What it guarded has to be stopped before.
+pub fn disable(writer: &HostWriter) -> Result<bool, CommandError> {
+    let there = systemd::state(writer.host(), SERVICE)?.exists();
+    if there {
+        systemd::disable(writer, SERVICE)?;
+        systemd::stop(writer, SERVICE)?;
+    }
+    Ok(there)
 }
 
 #[cfg(test)]

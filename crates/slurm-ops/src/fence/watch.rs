@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::mounts::{self, Mount};
 use crate::store::child::{Talk, left_behind, remember};
 use crate::store::wire::{Beat, Request, Work};
-use crate::systemd;
+use crate::systemd::{self, UnitState};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 pub const RHYTHM: Duration = Duration::from_secs(1);
 /// When to end a child that does not answer, for those file systems that let go of a process that is killed.
 const ABANDON: Duration = Duration::from_secs(10);
+/// When to kill the same process once more.
+const TELL_AGAIN: Duration = Duration::from_secs(10);
 /// Where the child is noted, so that a fence that is started anew does not start another one beside it.
 const CHILD: &str = "/run/slurmctld-charm/fence-child";
 /// How many probes are remembered.
@@ -42,7 +44,10 @@ pub trait Daemon {
 /// What a daemon does, as far as a fence has to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DaemonState {
-    Runs,
+    Runs {
+        /// Its main process.
+        pid: u32,
+    },
     /// Nobody wants it to run.
     Stopped,
     /// It should run and does not.
@@ -58,7 +63,7 @@ struct Service(Machine);
 impl Daemon for Service {
     fn state(&self, service: &str) -> DaemonState {
         match systemd::state(&self.0.host(), service) {
-            Ok(unit) if unit.main_pid.is_some() => DaemonState::Runs,
+            Ok(UnitState { main_pid: Some(pid), .. }) => DaemonState::Runs { pid },
             Ok(unit) if unit.active == "failed" => DaemonState::Failed,
             Ok(_) => DaemonState::Stopped,
             Err(error) => {
@@ -115,6 +120,8 @@ pub struct Watch {
     child: Probe,
     /// The fence killed the daemon.
     killed: bool,
+    /// Which process was killed last, and when.
+    told: Option<(Option<u32>, Instant)>,
     /// Since when it is open or closed, in seconds since 1970.
     since: u64,
     /// In milliseconds, the last one last.
@@ -153,6 +160,7 @@ impl Watch {
             history: History { last_write: now, last_look: now, seen: None, good: 0, closed: None },
             child: Probe::default(),
             killed: false,
+            told: None,
             since: clock::now(),
             taken: VecDeque::new(),
             space: (0, 0),
@@ -222,19 +230,31 @@ impl Watch {
         }
         match verdict {
             Verdict::Closed(_) if again || !was_closed => {
-                // Who cannot be asked about may run.
-                if matches!(daemon.state(&settings.service), DaemonState::Runs | DaemonState::Unknown) {
-                    daemon.kill(&settings.service);
-                    self.killed = true;
-                }
+                self.end(daemon, &settings.service);
             }
             Verdict::Open if was_closed => {
                 if self.killed || daemon.state(&settings.service) == DaemonState::Failed {
                     daemon.start(&settings.service);
                 }
-                self.killed = false;
+                (self.killed, self.told) = (false, None);
             }
             Verdict::Closed(_) | Verdict::Open => {}
+        }
+    }
+
+    /// Kills the daemon if it runs. One that is held by the store ends only when that answers, so the same process is
+    /// not told every second.
+    fn end(&mut self, daemon: &dyn Daemon, service: &str) {
+        let pid = match daemon.state(service) {
+            DaemonState::Runs { pid } => Some(pid),
+            // It may run.
+            DaemonState::Unknown => None,
+            DaemonState::Stopped | DaemonState::Failed => return,
+        };
+        let told = self.told.is_some_and(|(to, at)| to == pid && at.elapsed() < TELL_AGAIN);
+        if !told {
+            daemon.kill(service);
+            (self.killed, self.told) = (true, Some((pid, Instant::now())));
         }
     }
 
@@ -264,11 +284,12 @@ impl Watch {
                 }
             }
             // It has ended, as one does that was killed once the store lets go of it.
-            Err(error) => {
+            Err(_) => {
+                let why = if self.child.killed { "the store did not answer" } else { "the child has ended" };
                 if talk.has_ended() {
                     self.child = Probe::default();
                 }
-                self.take(settings, began, Beat::failed(error.to_string()));
+                self.take(settings, began, Beat::failed(why.to_owned()));
             }
         }
     }
@@ -313,13 +334,13 @@ impl Watch {
     fn take(&mut self, settings: &Settings, began: Duration, beat: Beat) {
         let mount = mounts::mount_at(&self.machine.host(), &settings.directory);
         let mounted = matches!(mount, Ok(Mount::Mounted { .. }));
-        let before = self.history.seen.take().unwrap_or_default();
-        let space = beat.space;
+        // Some file systems know nothing of their size.
+        let space = beat.space.filter(|space| space.total > 0);
         let seen = Seen {
             mounted,
             marker: beat.marker,
-            free: space.map_or(before.free, |space| space.free),
-            free_files: space.map_or(before.free_files, |space| space.free_files),
+            free: space.map(|space| space.free),
+            free_files: space.and_then(|space| space.free_files),
             error: beat.error,
         };
         if let Some(space) = space {

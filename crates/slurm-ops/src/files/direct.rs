@@ -78,9 +78,10 @@ pub(crate) fn replace(
     Ok(true)
 }
 
-pub(crate) fn has_access(path: &Path, mode: u32, owner: Owner) -> Result<bool, FileError> {
-    let Some(found) = if_there(fs::symlink_metadata(path), "look at", path)? else { return Ok(true) };
-    Ok(has_mode(&found, mode) && has_owner(&found, owner))
+/// Returns the mode of a file and whose it is.
+pub(crate) fn access_of(path: &Path) -> Result<Option<(u32, Owner)>, FileError> {
+    let found = if_there(fs::symlink_metadata(path), "look at", path)?;
+    Ok(found.map(|found| (found.mode() & 0o7777, (found.uid(), found.gid()))))
 }
 
 fn has_mode(found: &Metadata, mode: u32) -> bool {

@@ -32,10 +32,7 @@ pub(crate) enum Work {
         mode: u32,
         owner: Owner,
     },
-    HasAccess {
-        mode: u32,
-        owner: Owner,
-    },
+    Access,
     IsOpen,
     Open,
     Remove,
@@ -62,7 +59,8 @@ pub(crate) enum Work {
 impl Work {
     /// Tells whether doing it once more changes nothing.
     fn only_looks(&self) -> bool {
-        matches!(self, Self::Read | Self::Exists | Self::List | Self::Entries | Self::Modified | Self::Space)
+        use Work::{Access, Entries, Exists, List, Modified, Read, Space};
+        matches!(self, Read | Exists | List | Entries | Modified | Access | Space)
     }
 }
 
@@ -149,7 +147,7 @@ impl From<Failure> for FileError {
 pub(crate) fn answer(request: &Request) -> Answer {
     let mut found = direct_work(request);
     let doubtful = match &found {
-        Ok(found) => found.is_null(),
+        Ok(found) => found.is_null() || *found == Value::Bool(false),
         Err(FileError::Access { source, .. }) => {
             let code = source.raw_os_error();
             code == Some(nix::errno::Errno::ESTALE as i32) || code == Some(nix::errno::Errno::ENOENT as i32)
