@@ -393,3 +393,30 @@ fn a_node_that_was_not_told_of_a_controller_does_not_find_it() {
     lab.configure(&HOSTS, &["a"]);
     assert!(lab.node.ask_scontrol(&["show", "node"]).is_ok(), "a reconfigure pushes the list");
 }
+
+#[test]
+fn while_a_primary_takes_control_back_nobody_serves() {
+    let lab = Lab::new(2);
+    lab.slurm.return_slowly();
+    lab.crash(0);
+    lab.slurm.fail_over();
+    lab.start(0);
+    assert!(lab.controllers[0].is_running(SLURMCTLD) && lab.slurm.serving().is_none());
+    assert!(lab.node.ask_scontrol(&["show", "node"]).is_err());
+    assert_eq!(lab.slurm.fail_over(), None, "after ten seconds");
+    lab.slurm.pass(std::time::Duration::from_secs(20));
+    assert_eq!(lab.roles(), ["c1 active", "c2 standby"]);
+}
+
+#[test]
+fn a_job_whose_end_was_not_saved_runs_twice() {
+    let lab = Lab::new(2);
+    let job = lab.slurm.submit(FakeJob::waiting("a", "Resources"));
+    lab.slurm.save_late(true);
+    assert_eq!(lab.slurm.schedule(), [job]);
+    lab.slurm.end_job(job);
+    lab.crash(0);
+    lab.slurm.fail_over();
+    assert_eq!(lab.slurm.schedule(), [job]);
+    assert_eq!(lab.slurm.losses(), [format!("job {job}: ran twice, slurmctld had forgotten its end")]);
+}

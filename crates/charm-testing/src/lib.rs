@@ -6,6 +6,8 @@
 //! with behaviour: packages that can be installed, services that start and stop. Its files are real ones in a directory
 //! of their own, so that modes and owners and atomic replacement are what they are. [`FakeSlurm`] is a small Slurm for
 //! all machines of a cluster: it takes up its configuration, registers nodes, and forgets what the real one forgets.
+//! [`FakeStore`] is a directory that several machines mount, with a slurmctld on each, and with faults: it does not
+//! answer, cannot be written, is full, or gone.
 //!
 //! A test dispatches hooks one by one ([`Model::dispatch`]), or puts units on machines ([`Model::host`]) and has hooks
 //! come in Juju's order, and timers call, until all is at rest ([`Model::settle`]). `tests/cluster` has both charms

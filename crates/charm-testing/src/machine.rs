@@ -151,7 +151,8 @@ impl FakeMachine {
         self.programs.is_up(&state, service)
     }
 
-    /// Ends a service the hard way, as a crash would.
+    /// Ends a service the hard way, as a crash would. A slurmctld whose store does not answer does nothing more, but
+    /// systemd takes it for running until the store lets go of it.
     pub fn crash(&self, service: &str) {
         self.programs.crash(&mut self.programs.state(), service);
     }

@@ -303,3 +303,28 @@ fn looks_may_come_from_several_threads() {
     };
     assert!(model.dispatch(&unit("database/0"), &[], &Hook::named("update-status"), look).unwrap().succeeded);
 }
+
+#[test]
+fn leadership_that_moves_is_told_each_time_to_whom_it_comes() {
+    let (World { model, database, .. }, _) = World::integrated();
+    add(&model, &database, |_, _| {});
+    model.settle();
+    for leader in ["database/1", "database/0", "database/1"] {
+        model.elect(&unit(leader)).unwrap();
+        let ran = model.settle();
+        assert_eq!(of(&ran, leader), ["leader-elected"]);
+        assert_eq!(ran.len(), 1, "nobody is told that it leads no more: {ran:?}");
+    }
+}
+
+#[test]
+fn what_a_leader_tells_its_peers_it_is_told_as_well() {
+    let (World { model, database, .. }, _) = World::integrated();
+    add(&model, &database, |_, _| {});
+    model.settle();
+    model.play(&database, &model.peer(&database).unwrap(), &bag("1")).unwrap();
+    let ran = model.settle();
+    for unit in ["database/0", "database/1"] {
+        assert_eq!(of(&ran, unit), ["mates-relation-changed"]);
+    }
+}

@@ -158,6 +158,12 @@ impl FakeSlurm {
         slurm.catch_up();
     }
 
+    /// Has a primary that comes back need half a minute of made-up time ([`pass`](Self::pass)) until it has control, as
+    /// it does in truth. Nobody serves meanwhile.
+    pub fn return_slowly(&self) {
+        self.lock().whims.returns_slowly = true;
+    }
+
     /// Says whether two are the same.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.state, &other.state)
@@ -262,6 +268,8 @@ pub(crate) struct Slurm {
     steps: BTreeSet<(PathBuf, u64)>,
     /// Jobs that have ended while there was no slurmctld to be told.
     untold: BTreeSet<(PathBuf, u64)>,
+    /// Jobs that have ended at some time, whatever slurmctld remembers of it.
+    finished: BTreeSet<u64>,
     /// How jobs ended while there was no slurmctld to tell.
     unheard: BTreeMap<u64, String>,
     /// How often each node was told to reboot.
@@ -290,6 +298,8 @@ struct Memory {
 pub(crate) struct Whims {
     /// What jobs do is not written down by itself, as in the seconds before slurmctld does so.
     pub(crate) saves_late: bool,
+    /// A primary that comes back has control only half a minute later, and nobody serves meanwhile.
+    pub(crate) returns_slowly: bool,
     /// After a refused reconfigure slurmctld serves nobody until it is restarted.
     pub(crate) sulks: bool,
     /// What the journal has to say about the next reconfigure, which is refused.

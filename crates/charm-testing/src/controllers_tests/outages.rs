@@ -100,11 +100,11 @@ fn a_fence_kills_before_the_takeover_and_starts_again_after_the_heal() {
     assert_eq!(lab.roles(), ["c2 active"]);
     assert!(lab.controllers[0].is_fenced() && !lab.controllers[1].is_fenced());
     let new = lab.slurm.sbatch(FakeJob::waiting("a", "Resources")).unwrap();
+    assert!(lab.unit(0).contains("ActiveState=active"), "the store holds what is dead");
+    lab.controllers[0].heal_network();
+    assert!(lab.unit(0).contains("ActiveState=failed"));
     lab.controllers[0].revive(SLURMCTLD);
     assert!(!lab.controllers[0].is_running(SLURMCTLD), "the guard lets none start");
-    lab.controllers[0].heal_network();
-    lab.controllers[0].revive(SLURMCTLD);
-    assert!(!lab.controllers[0].is_running(SLURMCTLD), "it is still closed");
     lab.controllers[0].fence_looks();
     assert_eq!((lab.roles(), lab.slurm.jobs()), (vec!["c1 active".into(), "c2 standby".into()], vec![new]));
 }

@@ -109,7 +109,10 @@ impl Programs {
             let slurm = slurm.lock();
             (slurm.runs_controller(self.root.path()), slurm.ended_well(self.root.path()))
         };
-        if let Some(unit) = state.units.get_mut(SLURMCTLD).filter(|unit| unit.pid.is_some() && !lives) {
+        // One that a store holds cannot end, whoever kills it.
+        let held = self.site.fault() == Some(Fault::Silent);
+        let dead = |unit: &&mut Unit| unit.pid.is_some() && !lives && !held;
+        if let Some(unit) = state.units.get_mut(SLURMCTLD).filter(dead) {
             (unit.pid, unit.failed) = (None, !well);
         }
     }
@@ -130,7 +133,8 @@ impl Programs {
     }
 
     pub(super) fn crash(&self, state: &mut State, name: &str) {
-        if let Some(unit) = state.units.get_mut(name) {
+        let held = name == SLURMCTLD && self.site.fault() == Some(Fault::Silent);
+        if let Some(unit) = state.units.get_mut(name).filter(|_| !held) {
             (unit.pid, unit.failed) = (None, true);
         }
         match name {
@@ -150,7 +154,7 @@ impl Programs {
         self.write("/run/systemd/container", container.unwrap_or_default().as_bytes());
         let enabled: Vec<String> =
             state.units.iter().filter(|(_, unit)| unit.enabled).map(|(name, _)| name.clone()).collect();
-        state.units.values_mut().for_each(|unit| unit.failed = false);
+        state.units.values_mut().for_each(|unit| (unit.pid, unit.failed) = (None, false));
         enabled.iter().for_each(|name| self.start(state, name, false));
     }
 

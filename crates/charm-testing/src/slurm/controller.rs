@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 pub(super) const TIMED_OUT: &str = "slurm_load error: Socket timed out on send/recv operation\n";
 
+/// How many seconds one that serves needs to let go of it.
+const RETURN: u64 = 29;
+
 /// A slurmctld that runs.
 #[derive(Debug)]
 pub(super) struct Controller {
@@ -27,6 +30,8 @@ pub(super) struct Controller {
     pub(super) shut_out: bool,
     /// What it served when its machine was cut off.
     pub(super) believed: Option<Memory>,
+    /// When it will have control back, in seconds since 1970.
+    pub(super) returns_at: Option<u64>,
 }
 
 impl Controller {
@@ -88,7 +93,7 @@ impl Slurm {
     /// Starts slurmctld on a machine. If it does not start, the journal says why. The first one in the list serves at
     /// once, and takes control back from whoever has it; the others stand by.
     pub(crate) fn start_controller(&mut self, root: &Path) -> bool {
-        let controller = match self.prepare(root) {
+        let mut controller = match self.prepare(root) {
             Ok(controller) => controller,
             Err(fatal) => return self.dies(root, &fatal),
         };
@@ -96,7 +101,11 @@ impl Slurm {
             self.standbys.push(controller);
             return true;
         }
-        self.relinquish();
+        if self.relinquish() && self.whims.returns_slowly {
+            controller.returns_at = Some(self.now() + RETURN);
+            self.standbys.push(controller);
+            return true;
+        }
         self.serve(controller, false)
     }
 
@@ -112,7 +121,7 @@ impl Slurm {
             return Err(format!("error: This host ({host}/{host}) not a valid controller\n"));
         }
         let keys = Keys::read(root);
-        Ok(Controller { root: root.to_owned(), host, hosts, keys, shut_out: false, believed: None })
+        Ok(Controller { root: root.to_owned(), host, hosts, keys, shut_out: false, believed: None, returns_at: None })
     }
 
     pub(super) fn dies(&mut self, root: &Path, fatal: &str) -> bool {

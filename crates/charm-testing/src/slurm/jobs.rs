@@ -217,6 +217,7 @@ impl Slurm {
         if !self.is_heard() {
             self.unheard.insert(id, how.to_owned());
         }
+        self.finished.insert(id);
         self.end_steps(id);
         self.jobs_changed();
     }
@@ -251,6 +252,7 @@ impl Slurm {
             self.save_nodes();
         }
         self.beat();
+        self.return_control();
         let now = self.now();
         let runs = self.memory.jobs.iter().filter(|(_, job)| job.ended.is_empty() && !job.waits());
         let over: Vec<(u64, &str)> = runs

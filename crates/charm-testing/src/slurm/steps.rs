@@ -34,6 +34,9 @@ impl Slurm {
             return;
         };
         let nodes: HostList = job.nodes.parse().unwrap_or_default();
+        if self.finished.remove(&id) {
+            self.losses.push(format!("job {id}: ran twice, slurmctld had forgotten its end"));
+        }
         let homes: Vec<PathBuf> = nodes.expand().filter_map(|name| self.homes.get(&name).cloned()).collect();
         for home in homes {
             let at = process(&home, id);

@@ -46,14 +46,27 @@ impl Slurm {
         self.serve(controller, true)
     }
 
-    /// Whoever serves lets go of it and stands by, if it can be told. One that cannot goes on as before.
-    pub(super) fn relinquish(&mut self) {
-        let Some(controller) = &self.controller else { return };
+    /// Whoever serves lets go of it and stands by, if it can be told. One that cannot goes on as before. Tells whether
+    /// one had to be waited for.
+    pub(super) fn relinquish(&mut self) -> bool {
+        let Some(controller) = &self.controller else { return false };
         if self.is_cut(&controller.root) {
             self.stale.extend(self.controller.take());
-        } else {
-            self.save_all();
-            self.standbys.extend(self.controller.take());
+            return false;
+        }
+        self.save_all();
+        self.standbys.extend(self.controller.take());
+        true
+    }
+
+    /// One that came back has control once the other one has let go of it.
+    pub(super) fn return_control(&mut self) {
+        let now = self.now();
+        let over = |own: &Controller| own.returns_at.is_some_and(|at| at <= now);
+        if let Some(at) = self.standbys.iter().position(over) {
+            let mut controller = self.standbys.remove(at);
+            controller.returns_at = None;
+            self.serve(controller, false);
         }
     }
 
@@ -87,6 +100,9 @@ impl Slurm {
     /// whoever serves still writes the heartbeat.
     pub(super) fn fail_over(&mut self) {
         self.pass(self.timeout());
+        if self.standbys.iter().any(|own| own.returns_at.is_some()) {
+            return;
+        }
         let able = self.standbys.iter().enumerate().filter(|(_, own)| self.is_able(own));
         let Some((at, next)) = able.min_by_key(|(_, own)| own.rank()) else { return };
         if let Some(active) = &self.controller {

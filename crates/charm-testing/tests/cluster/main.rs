@@ -15,6 +15,7 @@ mod leaving_returns;
 mod leaving_strangers;
 mod stage;
 mod store;
+mod store_knife;
 mod store_stage;
 mod stories;
 mod world;

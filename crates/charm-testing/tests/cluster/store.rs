@@ -93,8 +93,9 @@ impl World {
         let listed = self.listed_hosts();
         let mut of_units: Vec<String> =
             self.controller_units().iter().map(|unit| self.machines[unit].host_name()).collect();
+        of_units.sort();
         let mut sorted = listed.clone();
-        (sorted.sort(), of_units.sort());
+        sorted.sort();
         assert_eq!(sorted, of_units, "slurm.conf and the units");
         let running = self.slurm.controllers();
         assert_eq!(running.keys().cloned().collect::<Vec<_>>(), sorted, "slurm.conf and those that run: {running:?}");

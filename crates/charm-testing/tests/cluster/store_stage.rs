@@ -33,6 +33,7 @@ fn several_controllers_on_a_store_become_a_cluster() {
         let world = World::on_store(count, 2);
         let statuses: Vec<String> = world.units().iter().map(|unit| world.status(unit.as_str())).collect();
         assert_eq!(world.listed_hosts().len(), count, "{statuses:#?}");
+        world.assert_rest();
         world.job("compute-1");
         world.assert_controllers_agree();
         world.assert_takeovers_work();
