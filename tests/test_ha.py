@@ -455,8 +455,8 @@ def test_a_backup_that_serves_says_so(trio):
     trio.await_serving(backup)
     for host in (backup, trio.order()[2]):
         trio.fire(trio.unit_of(host))
-    trio.cluster.await_message(trio.unit_of(backup), r"^active: backup1 - UP, serves", 60)
-    trio.cluster.await_message(trio.unit_of(trio.order()[2]), rf"^active: backup2 - UP, {backup} serves", 60)
+    trio.cluster.await_message(trio.unit_of(backup), r"^active: backup1 - UP; serves", 60)
+    trio.cluster.await_message(trio.unit_of(trio.order()[2]), rf"^active: backup2 - UP; {backup} serves", 60)
     trio.start_daemon(primary)
     trio.await_agreement(ha.COMES_BACK + 120)
 
