@@ -258,7 +258,7 @@ class Site:
 
     def repair(self):
         """Undoes what a story that failed half-way has left, so that the next one can be told."""
-        for machine in [self.store(), *self.controllers().values()]:
+        for machine in filter(None, [self.store(), *self.controllers().values()]):
             for verb in ("thaw", "heal", "poweron"):
                 with contextlib.suppress(AssertionError):
                     self.cluster.local("machine", verb, machine)
@@ -745,6 +745,29 @@ class Charmed(Site):
 
     def fences(self):
         return {host: self.fence_state(host) for host in self.controllers()}
+
+
+class Shared(Charmed):
+    """Our charms on a directory that juju-local shares: a store that needs no network."""
+
+    SHARE = "/srv/store"
+
+    def store(self):
+        return None
+
+    def deploy(self, directory, controllers=2, nodes=2):
+        self.deploy_client(directory, directory=self.SHARE)
+        config = {"use-network-state": True, "slurm-conf-parameters": PARAMETERS}
+        self.cluster.deploy_charm("slurmctld", "slurmctld", controllers, config=config)
+        self.cluster.deploy_compute(units=nodes)
+        self.cluster.juju.integrate("slurmctld", "compute")
+        for unit in eventually(lambda: self.units("slurmctld"), lambda seen: len(seen) == controllers, "units", 60):
+            self.cluster.await_message(unit, "^blocked: ", 180)
+            self.cluster.local("share", "attach", "store", self.cluster.machine_of(unit), self.SHARE)
+        self.cluster.juju.integrate("filesystem-client:mount", "slurmctld:mount")
+        self.cluster.settle(slurmctld=controllers, compute=nodes)
+        self.await_agreement()
+        self.prepare_nodes()
 
 
 class Wide(Cluster):

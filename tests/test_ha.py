@@ -480,6 +480,35 @@ def test_a_new_unit_brings_a_cluster_back_whose_controllers_are_gone(trio):
     site.cancel(job)
 
 
+# A store that needs no network
+
+
+@pytest.fixture(scope="module")
+def shared(new_cluster, charms):
+    site = ha.Shared(ha.Wide(new_cluster().juju))
+    site.deploy(charms)
+    return site
+
+
+@slow
+def test_a_cut_that_leaves_the_store_changes_nothing(shared):
+    """The heartbeat goes on, so nobody takes over; after the heal all is as before."""
+    primary, _ = shared.order()
+    job, before = shared.start_beating(), shared.identity(primary)
+    with shared.submitting() as tally:
+        tally.phase("fault")
+        shared.machine("cut", primary)
+        for_a_while(shared.serving, lambda seen: seen == primary, "who serves in the cut", ha.TAKES_OVER)
+        shared.machine("heal", primary)
+        tally.await_accepted(time.time())
+        shared.await_agreement(180)
+    print(tally.summary())
+    assert shared.identity(primary) == before
+    tally.assert_kept()
+    shared.assert_beats(job)
+    shared.cancel(job)
+
+
 # A cluster on a local disk that moves to a store, and back
 
 
