@@ -116,13 +116,29 @@ class Site:
             return None
         return host if age is not None and age <= TIMEOUT else None
 
-    def await_serving(self, host, seconds=TAKES_OVER, others=False):
-        """Waits until a host serves, or any other one, and answers."""
+    def await_serving(self, host, seconds=TAKES_OVER, others=False, answers=True):
+        """Waits until a host serves, or any other one, and answers (which it cannot while clients find a frozen one)."""
         fits = lambda seen: seen is not None and (seen != host if others else seen == host)
         who = f"anybody but {host}" if others else host
         found = eventually(self.serving, fits, f"who serves, waiting for {who}", seconds)
-        eventually(self.answers, bool, "a controller answers", seconds)
+        if answers:
+            eventually(self.answers, bool, "a controller answers", seconds)
         return found
+
+    def pause_until(self, moment):
+        """A fault lasts for a while."""
+        time.sleep(max(0, moment - time.time()))
+
+    def await_boot(self, host):
+        """Waits until the machine of a controller takes commands and has booted."""
+        booted = lambda: self.state_of_boot(host) in ("running", "degraded")
+        eventually(booted, bool, f"{host} has booted", 60)
+
+    def state_of_boot(self, host):
+        try:
+            return self.look(self.controllers()[host], "systemctl is-system-running || true").strip()
+        except Silent:
+            return None
 
     def answers(self):
         """Says whether a client on a node gets an answer."""
@@ -251,8 +267,11 @@ class Site:
         return self.cluster.on(self.worker(), *words, seconds=120).strip()
 
     def job(self, job):
-        """What the controller knows of a job: key → value."""
-        return dict(re.findall(r"(\w+)=(\S*)", self.slurm(f"scontrol --oneliner show job {job}")))
+        """What the controller knows of a job: key → value. Nothing: it does not know of it."""
+        shown = self.slurm(f"scontrol --oneliner show job {job} 2>&1 || true")
+        if not shown.startswith("JobId=") and "Invalid job id" not in shown:
+            raise Silent(shown)
+        return dict(re.findall(r"(\w+)=(\S*)", shown))
 
     def await_job(self, job, state, seconds=60):
         read = lambda: self.job(job).get("JobState")
@@ -346,6 +365,12 @@ class Tally:
         self.runs = []
         self.known = {}
         self.held = set()
+        self.phases = []
+        self.undone = None
+
+    def phase(self, name):
+        """What is measured from now on counts for this part of the story."""
+        self.phases.append((name, time.time()))
 
     def start(self):
         worker, site = self.site.worker(), self.site
@@ -422,8 +447,20 @@ class Tally:
     @property
     def gap(self):
         """The longest time, in seconds, in which no submission was accepted."""
+        return max((later - earlier for earlier, later in self.pauses()), default=float("inf"))
+
+    def pauses(self):
         ends = [one.ended for one in self.submissions if one.code == 0]
-        return max((later - earlier for earlier, later in zip(ends, ends[1:])), default=float("inf"))
+        return list(zip(ends, ends[1:]))
+
+    @property
+    def gaps(self):
+        """The same for each phase: of the pauses that ended in it, the longest."""
+        ends = [begun for _, begun in self.phases[1:]] + [float("inf")]
+        within = lambda begun, end: [later - earlier for earlier, later in self.pauses() if begun < later <= end]
+        return {
+            name: round(max(within(begun, end), default=0.0), 1) for (name, begun), end in zip(self.phases, ends)
+        }
 
     @property
     def lost(self):
@@ -455,7 +492,7 @@ class Tally:
 
     def summary(self):
         return {
-            "gap": round(self.gap, 1),
+            "gaps": self.gaps,
             "submitted": len(self.submissions),
             "refused": len(self.refused),
             "lost": len(self.lost),
@@ -464,6 +501,7 @@ class Tally:
             "forgotten": len(self.forgotten),
             "reused": len(self.reused),
             "ran_though_refused": len(self.ran_though_refused),
+            "undone": self.undone,
         }
 
 
@@ -577,6 +615,13 @@ class Charmed(Site):
         """Waits until order, bags, daemons, nodes and statuses say the same; returns the order."""
         eventually(self.agreement, lambda found: not found, "what does not agree", seconds)
         return self.order()
+
+    def settle(self):
+        self.await_agreement(COMES_BACK + 120)
+
+    def recover(self, host):
+        """Nobody does anything: they come back by themselves."""
+        self.await_agreement(COMES_BACK + 120)
 
     # Drills
 

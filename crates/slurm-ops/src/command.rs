@@ -277,7 +277,8 @@ impl fmt::Display for Command {
 #[expect(clippy::disallowed_methods, reason = "where this crate starts programs")]
 pub(crate) fn helper(program: &Path, argument: &str) -> std::io::Result<Child> {
     let mut command = std::process::Command::new(program);
-    command.arg(argument).env_clear().current_dir("/").process_group(0);
+    // What it is called is how somebody who looks for it finds it.
+    command.arg0("slurm-charm").arg(argument).env_clear().current_dir("/").process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
 }
 

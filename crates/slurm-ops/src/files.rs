@@ -60,6 +60,7 @@ pub enum FileError {
         expected: &'static str,
     },
     /// The file system did not answer in time, now or earlier in this dispatch, or holds who asked in an earlier one.
+    /// Whether a change was made is not known: the last thing that a child was held in may still be done.
     #[error("no answer within {seconds} s from the file system of {}", path.display())]
     Silent {
         /// What was asked for.

@@ -161,7 +161,9 @@ fn direct_work(request: &Request) -> Result<Value, FileError> {
 
 /// The write comes first: what is read afterwards may come from a memory that no server stands behind.
 fn beat(path: &Path, stamp: u64, marker: &Path) -> Beat {
-    let written = direct::probe(path, stamp).and_then(|()| direct::read(marker));
+    // What seems to be gone is looked for once more, as everywhere.
+    let look = || direct::read(marker).and_then(|found| found.map_or_else(|| direct::read(marker), |it| Ok(Some(it))));
+    let written = direct::probe(path, stamp).and_then(|()| look());
     let (marker, error) = match written {
         Ok(found) => (found.map(|found| String::from_utf8_lossy(&found.0).into_owned()), None),
         Err(error) => (None, Some(wire::Failure::from(error).to_string())),

@@ -299,8 +299,9 @@ impl Watch {
         let host = self.machine.host();
         if self.child.talk.is_none() {
             let note = host.path(CHILD);
-            // One of the fence before may still wait for the store.
-            if left_behind(&note).is_some() {
+            // One of the fence before may still wait for the store. Where a signal ends that, it does.
+            if let Some(process) = left_behind(&note) {
+                process.kill();
                 return false;
             }
             match Talk::start(host.program()) {

@@ -6,6 +6,8 @@ use crate::command;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
@@ -97,6 +99,15 @@ pub(crate) struct Process {
     pid: u32,
     /// When it was started, in the kernel's own count.
     started: u64,
+}
+
+impl Process {
+    /// Ends it, as soon as the kernel lets go of it.
+    pub(crate) fn kill(self) {
+        if let Ok(pid) = i32::try_from(self.pid) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
 }
 
 /// Notes a child, so that whoever comes later does not start another one beside it.
