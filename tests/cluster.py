@@ -90,6 +90,12 @@ class Cluster:
 
         return self.juju.wait(ready, delay=0.3, successes=2, timeout=timeout * PATIENCE)
 
+    def check_slurm(self):
+        """Fails if another Slurm was installed than the one that is asked for."""
+        wanted = os.environ.get("CLUSTER_SLURM")
+        found = self.juju.status().apps["slurmctld"].version
+        assert not wanted or found.startswith(f"{wanted}."), f"Slurm {found} was installed, not {wanted}"
+
     def quiet(self, seconds=120):
         """Waits until no unit has anything to do, whatever its status is."""
         self.juju.wait(jubilant.all_agents_idle, delay=0.2, successes=3, timeout=seconds * PATIENCE)
@@ -236,7 +242,7 @@ class Cluster:
         It does so within some seconds; in a crash before that Slurm itself forgets it.
         """
         script = f"""
-        state=$(sed -n 's/^StateSaveLocation=//p' /etc/slurm/slurm.conf)
+        state=$(sed -n 's/^StateSaveLocation=//Ip' /etc/slurm/slurm.conf)
         start=$(date --date="$(scontrol show job {job} | sed -n 's/.*\\b{event}=\\([^ ]*\\).*/\\1/p')" +%s)
         echo $(($(stat --format=%Y $state/job_state) - start)) $(($(date +%s) - start))
         """

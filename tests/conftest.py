@@ -77,10 +77,7 @@ def cluster(request, new_cluster):
     except Exception:
         show(cluster.juju)
         raise
-    wanted = os.environ.get("CLUSTER_SLURM")
-    if wanted:
-        found = cluster.juju.status().apps["slurmctld"].version
-        assert found.startswith(f"{wanted}."), f"Slurm {found} was installed, not {wanted}"
+    cluster.check_slurm()
     return cluster
 
 

@@ -533,14 +533,14 @@ class Charmed(Site):
 
     def deploy_store(self, directory):
         """A machine that serves MooseFS, and the subordinate that mounts it."""
-        self.cluster.juju.deploy(packing.of_tests(directory, "moosefs"), "store")
+        self.cluster.juju.deploy(packing.pack_test_charm(directory, "moosefs"), "store")
         self.deploy_client(directory)
         self.cluster.juju.integrate("filesystem-client:filesystem", "store:filesystem")
 
     def deploy_client(self, directory, **options):
         # Tests do not wait a minute for autofs to look again.
         config = {"map-options": "--timeout=0 --negative-timeout=1", **options}
-        self.cluster.juju.deploy(packing.of_tests(directory, "filesystem-client"), config=config)
+        self.cluster.juju.deploy(packing.pack_test_charm(directory, "filesystem-client"), config=config)
 
     def deploy(self, directory, controllers=2, nodes=2):
         self.deploy_store(directory)

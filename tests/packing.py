@@ -1,17 +1,17 @@
-"""Charm files that tests make by themselves, out of texts and directories. Ours are made by `cargo xtask pack`."""
+"""Charm files that tests make: of texts and directories, with the packages that a charm in Python takes along."""
 import pathlib
+import shutil
+import subprocess
 import zipfile
 
 import yaml
 
-CHARMS = pathlib.Path(__file__).parent / "charms"
+import wheels
+
+HERE = pathlib.Path(__file__).parent
 MANIFEST = {"bases": [{"name": "ubuntu", "channel": "24.04", "architectures": ["amd64"]}]}
-
-
-def of_tests(directory, name):
-    """Packs a charm of `tests/charms`."""
-    texts = {path.name: path.read_text() for path in sorted((CHARMS / name).iterdir()) if path.is_file()}
-    return pack(directory / f"{name}.charm", texts)
+# One list for all charms that are written with ops.
+OPS = HERE / "juju_local" / "ops_charm"
 
 
 def pack(file, texts, trees=()):
@@ -28,3 +28,27 @@ def pack(file, texts, trees=()):
             ):
                 archive.write(path, f"{inside}/{path.relative_to(directory)}")
     return file
+
+
+def pack_test_charm(directory, name):
+    """Packs a charm of `tests/charms`. One with a `charm.py` is written with ops, and takes it along."""
+    source = HERE / "charms" / name
+    texts = {path.name: path.read_text() for path in source.iterdir() if path.is_file()}
+    if "charm.py" not in texts:
+        return pack(directory / f"{name}.charm", texts)
+    texts["src/charm.py"] = texts.pop("charm.py")
+    texts["dispatch"] = (OPS / "dispatch").read_text()
+    return pack(directory / f"{name}.charm", texts, [(ops_for_machines(), "venv")])
+
+
+def ops_for_machines():
+    """The directory with ops and what it needs, for the Python of juju-local's machines."""
+    return wheels.for_charm(OPS / "requirements.txt", python_of_machines())
+
+
+def python_of_machines():
+    """Version of the Python in the image, such as 3.13."""
+    command = [str(pathlib.Path(shutil.which("juju")).parent / "juju-local"), "image", "build"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+    image = pathlib.Path(done.stdout.split()[-1])
+    return (image / "usr/bin/python3").readlink().name.removeprefix("python")

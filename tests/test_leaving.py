@@ -1,138 +1,17 @@
 """Nodes, relations and applications that leave, with jobs that must not notice. `cargo xtask test leaving` runs these.
 
-Every job writes a heartbeat each second to a directory that the machines share and leaves a mark at its end, so that a
-job that died, was restarted or stood still shows, also when its machine is gone.
+What a story is told with is in `leaving.py`; beside whom else a unit leaves in `test_leaving_neighbours.py`.
 """
-import json
-import re
 import time
 
 import jubilant
 import pytest
 
 import host
-from cluster import JSON, charm_file, eventually, for_a_while
+from cluster import charm_file, eventually, for_a_while
+from leaving import FORGETS, REASON, REMEMBERS, SHARE, make
 
 pytestmark = pytest.mark.skipif(not host.is_juju_local(), reason="needs a directory that the machines share")
-
-SHARE = "/srv/heartbeats"
-# Short, so that a partition does not wait for minutes until Slurm forgets the jobs that ended in it.
-FORGETS = "MinJobAge=5"
-# How long a job may not be heard of, in seconds: machines boot beside it, on two processors.
-LONGEST_GAP = 8
-REASON = "juju: leaving the cluster"
-
-
-class Stage:
-    """A cluster whose machines share a directory for heartbeats."""
-
-    def __init__(self, cluster):
-        self.cluster = cluster
-        self.jobs = {}
-
-    def share(self, *units):
-        for unit in units:
-            machine = self.cluster.machine_of(unit)
-            self.cluster.local("share", "attach", "heartbeats", machine, SHARE)
-            self.cluster.root(unit, "chmod", "1777", SHARE)
-
-    def start(self, node, seconds, *options, partition="compute"):
-        """Submits a job of so many seconds to a node, and returns it when it runs and Slurm has written that down."""
-        beats = f"for i in $(seq {seconds}); do date +%s >>{SHARE}/$SLURM_JOB_ID; sleep 1; done"
-        script = f"{beats}; touch {SHARE}/$SLURM_JOB_ID.end"
-        job = self.cluster.submit(script, f"--nodelist={node}", "--time=60", *options, partition=partition)
-        self.cluster.await_job(job, "RUNNING")
-        self.cluster.await_saved(job)
-        self.jobs[job] = (node, seconds)
-        return job
-
-    def new_unit(self, application="compute"):
-        """Adds a unit, and returns it and its node when it takes jobs."""
-        known = set(self.cluster.juju.status().get_units(application))
-        self.cluster.add_unit(application)
-        [unit] = eventually(
-            lambda: set(self.cluster.juju.status().get_units(application)) - known, bool, "the new unit", 60
-        )
-        self.cluster.await_message(unit, "^active: idle", 120)
-        self.share(unit)
-        return unit, unit.replace("/", "-")
-
-    def new_application(self, name, units=1):
-        self.cluster.deploy_compute(name, units=units)
-        self.cluster.juju.integrate("slurmctld", name)
-        self.cluster.settle(**{"slurmctld": 1, name: units})
-        self.share(*self.cluster.juju.status().get_units(name))
-
-    def nodes(self):
-        shown = self.cluster.on(self.cluster.controller, "scontrol", "show", "nodes", JSON)
-        return {node["name"] for node in json.loads(shown)["nodes"]}
-
-    def units(self, application):
-        status = self.cluster.juju.status()
-        return set(status.get_units(application)) if application in status.apps else set()
-
-    def await_gone(self, unit, seconds=120):
-        application = unit.split("/")[0]
-        eventually(lambda: self.units(application), lambda seen: unit not in seen, f"units without {unit}", seconds)
-
-    def await_no_partition(self, name, seconds=180):
-        eventually(self.cluster.partitions, lambda seen: name not in seen, "partitions", seconds)
-        eventually(self.cluster.slurm_conf, lambda seen: name not in words(seen), f"slurm.conf without {name}", seconds)
-
-    def assert_well(self, job):
-        """The job ended by itself where it began, without a break."""
-        node, seconds = self.jobs.pop(job)
-        read = lambda: self.cluster.job(job)
-        ended = lambda seen: seen["JobState"] not in ("RUNNING", "COMPLETING")
-        seen = eventually(read, ended, f"end of {job}", 90 + seconds)
-        assert (seen["JobState"], seen["Restarts"], seen["BatchHost"]) == ("COMPLETED", "0", node), seen
-        self.assert_heartbeat(job, seconds)
-
-    def assert_heartbeat(self, job, seconds):
-        path = f"{SHARE}/{job}"
-        text = self.cluster.root(self.cluster.controller, "cat", path)
-        self.cluster.root(self.cluster.controller, "test", "-e", f"{path}.end")
-        beats = [int(line) for line in text.split()]
-        gaps = [later - earlier for earlier, later in zip(beats, beats[1:])]
-        assert len(beats) == seconds and max(gaps) <= LONGEST_GAP, f"job {job}: {len(beats)} beats, gaps {gaps}"
-
-    def assert_whole(self, *gone):
-        """Nothing is left of nodes that left, and a slurmctld that starts anew loses nothing."""
-        assert not self.nodes() & set(gone)
-        running = self.running()
-        self.restart()
-        assert self.running() == running
-        assert not self.nodes() & set(gone)
-
-    def restart(self):
-        """Starts slurmctld anew. systemd lets nobody do that often in a row."""
-        self.cluster.shell(self.cluster.controller, "systemctl reset-failed slurmctld; systemctl restart slurmctld")
-        eventually(self.pings, lambda seen: "UP" in seen, "slurmctld after a restart", 30)
-
-    def pings(self):
-        try:
-            return self.cluster.on(self.cluster.controller, "scontrol", "ping")
-        except jubilant.CLIError as error:
-            return error.stdout
-
-    def running(self):
-        shown = self.cluster.on(self.cluster.controller, "squeue", "--noheader", "--format=%i %T")
-        return sorted(shown.splitlines())
-
-
-def words(text):
-    return set(re.findall(r"[\w-]+", text))
-
-
-def make(new_cluster, version=None):
-    cluster = new_cluster(version)
-    cluster.deploy_controller(config={"slurm-conf-parameters": FORGETS})
-    cluster.deploy_compute(units=1)
-    cluster.juju.integrate("slurmctld", "compute")
-    cluster.settle(slurmctld=1, compute=1)
-    stage = Stage(cluster)
-    stage.share("slurmctld/0", "compute/0")
-    return stage
 
 
 @pytest.fixture(scope="module")
@@ -440,13 +319,21 @@ def test_ten_units_leave_at_once(stage):
     for unit in new:
         cluster.await_message(unit, "^active: idle", 180)
     stage.share(*new)
-    jobs = [stage.start(unit.replace("/", "-"), 30) for unit in new]
-    cluster.juju.cli("remove-unit", "--no-prompt", *new)
-    for job in jobs:
-        stage.assert_well(job)
-    for unit in new:
-        stage.await_gone(unit, 240)
-    stage.assert_whole(*(unit.replace("/", "-") for unit in new))
+    stage.remember(REMEMBERS)
+    try:
+        # It takes a while until all of them run, and all have to be there when they are removed.
+        jobs = [stage.submit(unit.replace("/", "-"), 150) for unit in new]
+        for job in jobs:
+            stage.await_begun(job)
+        assert stage.running() == sorted(f"{job} RUNNING" for job in jobs)
+        cluster.juju.cli("remove-unit", "--no-prompt", *new)
+        for job in jobs:
+            stage.assert_well(job)
+        for unit in new:
+            stage.await_gone(unit, 240)
+        stage.assert_whole(*(unit.replace("/", "-") for unit in new))
+    finally:
+        stage.remember(FORGETS)
 
 
 @pytest.mark.slow

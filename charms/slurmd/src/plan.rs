@@ -51,14 +51,18 @@ const ALWAYS: [Question; 9] = [
 /// What takes longest, and is asked at once where slurmd can answer.
 const OF_A_RUNNING_NODE: [Question; 3] = [Question::Node, Question::PartitionState, Question::PortOpen];
 
+/// What is asked about a unit that has controllers.
+const OF_A_MEMBER: [Question; 4] =
+    [Question::Published, Question::KeySecret, Question::ServiceFiles, Question::RetryTimer];
+
 /// Decides what to do next.
 pub fn plan(facts: &Facts, attempts: &Tried) -> Planned<Slurmd> {
     let identity = facts.identity()?;
     if identity.departs || (identity.teardown && *facts.leaving()?) {
         return leave(facts, attempts, Why::Unit);
     }
-    let configured = identity.configured;
-    facts.need(&[&ALWAYS[..], if configured { &OF_A_RUNNING_NODE } else { &[] }].concat())?;
+    let at_once = if identity.configured { [&OF_A_RUNNING_NODE[..], &OF_A_MEMBER].concat() } else { Vec::new() };
+    facts.need(&[&ALWAYS[..], &at_once].concat())?;
     let decision = decide(facts, attempts)?;
     let well = decision.conditions.iter().all(|condition| matches!(condition.status(), Status::Active(_)));
     // A unit that is removed does all of it in its first teardown hook, which is near. And Juju 4 drops a leaving unit
@@ -204,7 +208,7 @@ fn unrelated(facts: &Facts, attempts: &Tried, steps: Vec<Step>, mut conditions: 
 fn about_membership(facts: &Facts, controller: &Controller) -> Planning<Vec<Question>> {
     let mut questions = vec![Question::Published];
     if facts.installation()?.version.is_some() && matches!(controller.data, RemoteData::Data(_)) {
-        questions.extend([Question::KeySecret, Question::ServiceFiles, Question::RetryTimer]);
+        questions.extend(OF_A_MEMBER);
         if facts.daemon()?.running == Running::Up {
             questions.extend(OF_A_RUNNING_NODE);
         }

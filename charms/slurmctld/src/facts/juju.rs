@@ -3,8 +3,9 @@
 use super::{Call, Compute, MountEndpoint, Peer, RemoteData};
 use crate::controllers::Member;
 use crate::names;
+use charm::runtime::{both, each};
 use charm::tools::GoalState;
-use charm::{AppName, Event, RelationEvent, RelationEventKind, UnitName};
+use charm::{AppName, Event, RelationEvent, RelationEventKind, RelationId, UnitName};
 use slurm_interface::{ComputeData, PeerApp, PeerUnit};
 use slurm_unit::{Error, View};
 
@@ -57,8 +58,10 @@ pub(super) fn siblings(view: &View) -> Result<Vec<UnitName>, Error> {
 pub(super) fn peer(view: &View) -> Result<Option<Peer>, Error> {
     let (ctx, juju) = (&view.ctx, &view.juju);
     let Some(relation) = juju.relations(ctx, names::ENDPOINT_PEER)?.into_iter().next() else { return Ok(None) };
-    let shared = juju.relation_get_app(&relation, &ctx.unit.app())?;
-    let own = juju.relation_get_unit(&relation, &ctx.unit)?;
+    let app = ctx.unit.app();
+    let (shared, own) =
+        both(|| juju.relation_get_app(&relation, &app), || juju.relation_get_unit(&relation, &ctx.unit));
+    let (shared, own) = (shared?, own?);
     // Only this application writes here. What cannot be read was never written by it.
     let shared = PeerApp::decode(&shared).ok().flatten();
     let restart_signal = shared.as_ref().map(|bag| bag.restart_signal.clone()).unwrap_or_default();
@@ -92,17 +95,23 @@ pub(super) fn mount(view: &View) -> Result<Option<MountEndpoint>, Error> {
 }
 
 pub(super) fn computes(view: &View) -> Result<Vec<Compute>, Error> {
-    let (ctx, juju) = (&view.ctx, &view.juju);
-    let mut computes = Vec::new();
-    for relation in juju.relations(ctx, names::ENDPOINT_SLURMD)? {
-        let remote = juju.remote(ctx, &relation)?;
-        let Some(app) = remote.app else { continue };
+    let relations = view.juju.relations(&view.ctx, names::ENDPOINT_SLURMD)?;
+    each(relations, |relation| compute(view, relation)).into_iter().filter_map(Result::transpose).collect()
+}
+
+/// Looks at one relation. None: Juju does not know yet with whom.
+fn compute(view: &View, relation: RelationId) -> Result<Option<Compute>, Error> {
+    let juju = &view.juju;
+    let theirs = || {
+        let remote = juju.remote(&view.ctx, &relation)?;
+        let Some(app) = remote.app else { return Ok(None) };
         let data = data(&app, &ComputeData::decode(&juju.relation_get_remote(&relation, &app)?));
-        let published = juju.relation_get_own_app(&relation)?.unwrap_or_default();
-        let stale = remote.stale || juju.is_deaf_to(&relation);
-        computes.push(Compute { relation, app, data, stale, published });
-    }
-    Ok(computes)
+        Ok::<_, Error>(Some((app, data, remote.stale || juju.is_deaf_to(&relation))))
+    };
+    let (published, theirs) = both(|| juju.relation_get_own_app(&relation), theirs);
+    let Some((app, data, stale)) = theirs? else { return Ok(None) };
+    let published = published?.unwrap_or_default();
+    Ok(Some(Compute { relation, app, data, stale, published }))
 }
 
 fn data<E: std::error::Error>(app: &AppName, decoded: &Result<Option<ComputeData>, E>) -> RemoteData {

@@ -44,6 +44,17 @@ const LATELY: Duration = Duration::from_secs(60);
 charm::facts! {
     look(view: &View, known) -> Error;
 
+    // Looks begin in this order: what takes longest comes first.
+    /// What systemd says about slurmctld.
+    unit: Unit(UnitState) = systemd::state(&view.host, names::SERVICE)?,
+    /// The settings of partitions in slurmctld's memory. Whoever gets an answer knows that slurmctld serves.
+    partition_settings: PartitionSettings(Asked<PartitionSettings>) = machine::partition_settings(view),
+    /// A machine whose messages slurmctld refuses.
+    rejected_host: RejectedHost(Option<RejectedHost>) = journal::refused_lately(&view.host, LATELY),
+    /// The relation between the units. None in the `install` hook, where Juju does not show it yet.
+    peer: Peer(Option<Peer>) = juju::peer(view)?,
+    /// The compute applications, the one related first comes first.
+    computes: Computes(Vec<Compute>) = juju::computes(view)?,
     /// Who this unit is, and why it was called.
     call: Call(Call) = juju::call(view),
     /// This unit leads its application.
@@ -53,14 +64,10 @@ charm::facts! {
     leaving: Leaving(bool) = charm::is_leaving(&view.ctx, &view.juju)?,
     /// Other units of this application that are to stay.
     siblings: Siblings(Vec<UnitName>) = juju::siblings(view)?,
-    /// The relation between the units. None in the `install` hook, where Juju does not show it yet.
-    peer: Peer(Option<Peer>) = juju::peer(view)?,
     /// The units of this application, with what each has published. None: Juju could not be asked.
     members: Members(Option<Vec<Member>>) = juju::members(view)?,
     /// The relation to a file system client.
     mount: Mount(Option<MountEndpoint>) = juju::mount(view)?,
-    /// The compute applications, the one related first comes first.
-    computes: Computes(Vec<Compute>) = juju::computes(view)?,
     /// What Juju says about the secret that compute units read. None: there is none.
     auth_info: AuthInfo(Option<SecretInfo>) = view.juju.secret_info_get(names::AUTH_SECRET)?,
     auth_content: AuthContent(SecretAnswer) = view.juju.secret_get_label(names::AUTH_SECRET)?,
@@ -103,14 +110,10 @@ charm::facts! {
     reboots: Reboots(Noted<Reboots>) = note::read(&view.host)?,
     /// Who exists, as Juju's controller has it. None: it could not be asked.
     goal_state: GoalState(Option<GoalState>) = juju::goal_state(view),
-    /// What systemd says about slurmctld.
-    unit: Unit(UnitState) = systemd::state(&view.host, names::SERVICE)?,
     /// What slurmctld complained about last.
     complaint: Complaint(Option<String>) = journal::last_complaint(&view.host, names::SERVICE),
     /// slurmctld serves no client on this machine although it runs.
     shut_out: ShutOut(bool) = scontrol::is_shut_out(&view.host),
-    /// The settings of partitions in slurmctld's memory. Whoever gets an answer knows that slurmctld serves.
-    partition_settings: PartitionSettings(Asked<PartitionSettings>) = machine::partition_settings(view),
     node_settings: NodeSettings(Asked<NodeSettings>) = machine::asked(scontrol::node_settings(&view.host)),
     /// How many nodes and jobs slurmctld has.
     load: Load(Asked<Load>) = machine::load(view),
@@ -118,8 +121,6 @@ charm::facts! {
     job_records: JobRecords(Asked<Vec<JobRecord>>) = machine::asked(scontrol::job_records(&view.host)),
     nodes: Nodes(Asked<Vec<NodeRecord>>) = machine::asked(scontrol::nodes(&view.host)),
     reservations: Reservations(Asked<Vec<ReservationRecord>>) = machine::asked(scontrol::reservations(&view.host)),
-    /// A machine whose messages slurmctld refuses.
-    rejected_host: RejectedHost(Option<RejectedHost>) = journal::refused_lately(&view.host, LATELY),
 }
 
 impl Facts {

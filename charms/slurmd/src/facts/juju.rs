@@ -1,6 +1,6 @@
 //! Looks at Juju, through its hook tools.
 
-use super::{Controller, Facts, KeySecret, RemoteData};
+use super::{Controller, KeySecret, RemoteData};
 use crate::names;
 use charm::tools::SecretAnswer;
 use charm::{Databag, Event};
@@ -47,15 +47,16 @@ pub(super) fn controller_deletes(view: &View) -> bool {
     matches!(ControllerData::decode(&bag), Ok(Some(data)) if data.slurm_version.is_none())
 }
 
-pub(super) fn published(view: &View, known: &Facts) -> Result<Option<Databag>, Error> {
-    match known.controller() {
-        Ok(Some(controller)) => Ok(view.juju.relation_get_own_app(&controller.relation)?),
-        _ => Ok(None),
+pub(super) fn published(view: &View) -> Result<Option<Databag>, Error> {
+    match view.juju.relations(&view.ctx, names::ENDPOINT_SLURMCTLD)?.pop() {
+        Some(relation) => Ok(view.juju.relation_get_own_app(&relation)?),
+        None => Ok(None),
     }
 }
 
-pub(super) fn key_secret(view: &View, known: &Facts) -> Result<KeySecret, Error> {
-    let Ok(Some(Controller { data: RemoteData::Data(data), .. })) = known.controller() else {
+/// Asked beside the relation itself, which costs no process more: a hook tool is asked once.
+pub(super) fn key_secret(view: &View) -> Result<KeySecret, Error> {
+    let Some(Controller { data: RemoteData::Data(data), .. }) = controller(view)? else {
         return Ok(KeySecret::Malformed);
     };
     let content = match view.juju.secret_get(data.auth_secret.as_str(), names::SECRET_LABEL)? {

@@ -78,8 +78,9 @@ fn dispatch_into<C: Charm>(
 impl<C: Charm> Dispatch<'_, C> {
     fn hook(&self, subject: &str) -> ExitCode {
         match self.settle() {
+            // Juju itself says at INFO that a hook ran. More than that would cost a process in every quiet hook.
             Ok(Settled { steps, .. }) if steps.is_empty() => {
-                tracing::info!("{subject}: nothing to do");
+                tracing::debug!("{subject}: nothing to do");
                 ExitCode::SUCCESS
             }
             Ok(Settled { steps, .. }) => {

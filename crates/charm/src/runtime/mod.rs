@@ -13,12 +13,14 @@
 //! this dispatch. A charm owns its questions, its steps and its conditions. See [`Charm`].
 
 mod attempts;
+mod beside;
 mod charm;
 mod dispatch;
 mod facts;
 mod rounds;
 
 pub use attempts::Attempts;
+pub use beside::{both, each};
 pub use charm::{AttemptsOf, Charm, Condition, FactOf, Plan, Planned, QuestionOf};
 pub use dispatch::{Dispatch, dispatch, run};
 pub use facts::{Ask, Facts};

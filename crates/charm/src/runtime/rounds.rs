@@ -1,10 +1,9 @@
 //! The loop: ask, look, decide, apply, until nothing is left to do.
 
-use super::{Ask, Attempts, Charm, Condition, Dispatch, FactOf, Facts, Plan, QuestionOf};
+use super::{Ask, Attempts, Charm, Condition, Dispatch, Facts, Plan, QuestionOf, both, each};
 use crate::log::chain;
 use crate::status::Status;
 use crate::tools::ToolError;
-use std::collections::BTreeSet;
 use std::error::Error;
 
 /// Why the rounds ended early.
@@ -82,11 +81,12 @@ impl<C: Charm> Dispatch<'_, C> {
             match C::plan(&facts, &attempts) {
                 // The status that Juju shows is asked beside other looks: it is compared at the end.
                 Err(ask) if matches!(shown, Shown::NotAsked) && ask.has_several() => {
-                    let status = || self.tools.status_get();
-                    let status = self.answer(&mut facts, ask, status)?;
+                    let tools = self.tools;
+                    let (status, answered) = both(|| tools.status_get(), || self.answer(&mut facts, ask));
+                    answered?;
                     shown = Shown::Is(status.map_err(|source| RoundsError::Report { source })?);
                 }
-                Err(ask) => self.answer(&mut facts, ask, || ())?,
+                Err(ask) => self.answer(&mut facts, ask)?,
                 Ok(Plan { steps, conditions }) if steps.is_empty() => {
                     self.finish(&facts, &conditions, shown)?;
                     return Ok(Settled { facts, steps: taken });
@@ -117,25 +117,21 @@ impl<C: Charm> Dispatch<'_, C> {
     pub fn know(&self, facts: &mut C::Facts, questions: &[QuestionOf<C>]) -> Result<(), RoundsError<C::Error>> {
         match facts.need(questions) {
             Ok(()) => Ok(()),
-            Err(ask) => self.answer(facts, ask, || ()),
+            Err(ask) => self.answer(facts, ask),
         }
     }
 
     /// Looks at everything that was asked, side by side: most looks wait for a process of their own.
-    fn answer<T>(
-        &self,
-        facts: &mut C::Facts,
-        ask: Ask<QuestionOf<C>>,
-        beside: impl FnOnce() -> T,
-    ) -> Result<T, RoundsError<C::Error>> {
+    fn answer(&self, facts: &mut C::Facts, ask: Ask<QuestionOf<C>>) -> Result<(), RoundsError<C::Error>> {
         let questions = ask.into_questions();
         tracing::debug!("looks at {questions:?}");
-        let (answers, beside) = looks::<C, T>(&self.view, facts, &questions, beside);
+        let (view, known) = (&self.view, &*facts);
+        let answers = each(questions, |question| (question, C::look(view, question, known)));
         for (question, answer) in answers {
             let fact = answer.map_err(|source| RoundsError::Look { question: format!("{question:?}"), source })?;
             facts.learn(fact);
         }
-        Ok(beside)
+        Ok(())
     }
 
     /// Applies one step.
@@ -194,30 +190,4 @@ impl Shown {
     fn is(&self, status: &Status) -> bool {
         matches!(self, Self::Is(Some(shown)) if shown == status)
     }
-}
-
-type Answers<C> = Vec<(QuestionOf<C>, Result<FactOf<C>, <C as Charm>::Error>)>;
-
-/// Answers each question in a thread of its own, and does something else meanwhile in this one.
-fn looks<C: Charm, T>(
-    view: &C::View,
-    known: &C::Facts,
-    questions: &BTreeSet<QuestionOf<C>>,
-    beside: impl FnOnce() -> T,
-) -> (Answers<C>, T) {
-    let look = |question: QuestionOf<C>| (question, C::look(view, question, known));
-    // Log lines of the looks belong to this dispatch, too.
-    let log = tracing::dispatcher::get_default(Clone::clone);
-    std::thread::scope(|scope| {
-        let (log, look) = (&log, &look);
-        let threads: Vec<_> = questions
-            .iter()
-            .map(|question| scope.spawn(move || tracing::dispatcher::with_default(log, || look(*question))))
-            .collect();
-        let beside = beside();
-        let answer = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        (threads.into_iter().map(answer).collect(), beside)
-    })
 }

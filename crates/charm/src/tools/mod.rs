@@ -164,17 +164,19 @@ impl Link {
     }
 
     /// Like [`Self::ask`], for what Juju keeps as it was at the start of the hook: the same question starts one
-    /// process.
+    /// process, also where two looks have it at once.
     fn ask_once<T: DeserializeOwned>(&self, tool: &str, arguments: &[&str]) -> Result<T, ToolError> {
         let all = as_json(arguments);
         let line = Call { tool, arguments: &all, stdin: None }.command_line();
-        let known = self.session().answers.get(&line).cloned();
-        let stdout = match known {
-            Some(stdout) => stdout,
-            None => self.run(tool, &all, None)?,
-        };
+        let known = self.session().answers.entry(line).or_default().clone();
+        // A panic while it was held left it empty.
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stdout) = &*known {
+            return decode(tool, &all, stdout);
+        }
+        let stdout = self.run(tool, &all, None)?;
         let answer = decode(tool, &all, &stdout)?;
-        self.session().answers.insert(line, stdout);
+        *known = Some(stdout);
         Ok(answer)
     }
 

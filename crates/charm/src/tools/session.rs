@@ -6,15 +6,20 @@ use super::secret::SecretContent;
 use super::{Databag, JujuWriter, Refusal, ToolError};
 use crate::name::{RelationId, SecretId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A true `is-leader` holds for half a minute at least; asked again well before that.
 pub(super) const LEADERSHIP_TRUSTED: Duration = Duration::from_secs(15);
 
+/// What a tool answered. Locked while it is asked, so that whoever has the same question meanwhile waits for the answer
+/// instead of asking again.
+pub(super) type Answer = Arc<Mutex<Option<Vec<u8>>>>;
+
 #[derive(Default)]
 pub(super) struct Session {
     /// What tools answered, by command line.
-    pub(super) answers: BTreeMap<String, Vec<u8>>,
+    pub(super) answers: BTreeMap<String, Answer>,
     pub(super) leader: Option<(bool, Instant)>,
     pub(super) secrets: Vec<SecretWrite>,
     /// Whether a port is to be open.

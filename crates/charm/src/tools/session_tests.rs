@@ -12,6 +12,8 @@ struct Juju {
     calls: Mutex<Vec<String>>,
     /// Tools that are refused, with Juju's words.
     denies: Vec<(&'static str, &'static str)>,
+    /// Answers take their time, so that others ask meanwhile.
+    slow: bool,
 }
 
 impl ToolRunner for Juju {
@@ -20,6 +22,9 @@ impl ToolRunner for Juju {
         let line = call.command_line();
         let entry = if input.is_empty() { line.clone() } else { format!("{line} < {input}") };
         self.calls.lock().unwrap().push(entry);
+        if self.slow {
+            std::thread::sleep(Duration::from_millis(50));
+        }
         if let Some((_, words)) = self.denies.iter().find(|(start, _)| line.starts_with(start)) {
             return Ok(Output { exit_code: Some(1), stdout: Vec::new(), stderr: words.as_bytes().to_vec() });
         }
@@ -50,6 +55,14 @@ fn bag(entries: &[(&str, &str)]) -> Databag {
 #[track_caller]
 fn calls(juju: &Juju, expected: &[&str]) {
     assert_eq!(*juju.calls.lock().unwrap(), expected);
+}
+
+#[test]
+fn the_same_question_of_several_looks_starts_one_process() {
+    let (juju, tools) = stage(Juju { slow: true, ..Juju::default() });
+    let answers = crate::runtime::each(0..4, |_| tools.config_get().unwrap().string("size").to_owned());
+    assert_eq!(answers, ["4"; 4]);
+    calls(&juju, &["config-get --format=json"]);
 }
 
 #[test]

@@ -21,7 +21,8 @@ pub(crate) struct Arguments {
     /// Runs the slow tests too: fuzzing, and those that wait for a time limit of Juju's to run out
     #[arg(long)]
     all: bool,
-    /// Runs what has to work with every Slurm on this one: 24.11 or 26.05 (cluster, ha); with --all, everything
+    /// Runs what has to work with every Slurm on this version of it: 24.11 or 26.05 (cluster, ha); with --all, all of
+    /// it. Stories of leaving all have to work
     #[arg(long, value_name = "VERSION", requires = "tier")]
     slurm: Option<String>,
     /// Handed to the test programs (unit, process), to libFuzzer (fuzz) or to pytest (juju-local, cluster, conformance)

@@ -22,7 +22,7 @@ const SLURMUTILS_VARIABLE: &str = "SLURMUTILS";
 const JUJU_LOCAL_TESTS: &str = "tests/juju_local";
 
 /// Those of the cluster that are about leaving it.
-const LEAVING_TESTS: &str = "tests/test_leaving.py";
+const LEAVING_TESTS: [&str; 2] = ["tests/test_leaving.py", "tests/test_leaving_neighbours.py"];
 
 /// Those of the cluster that are about several controllers.
 const HA_TESTS: &str = "tests/test_ha.py";
@@ -54,7 +54,7 @@ pub(super) fn run(tier: Tier, extent: Extent<'_>, rest: &[String], machines: &mu
             let mut command = on_slurm("tests", extent, machines)?;
             pytest(command.args(["--ignore", JUJU_LOCAL_TESTS]).args(rest))
         }
-        Tier::Leaving => pytest(pytest_of_ours(LEAVING_TESTS, extent, machines)?.args(rest)),
+        Tier::Leaving => pytest(pytest_of_ours(&LEAVING_TESTS, extent, machines)?.args(rest)),
         Tier::Ha => pytest(on_slurm(HA_TESTS, extent, machines)?.args(rest)),
         Tier::Conformance => conformance::run(rest, machines),
     }
@@ -75,17 +75,21 @@ fn juju_local(extent: Extent<'_>, rest: &[String], machines: &mut Machines) -> R
         true => cargo_test(&["--package", "juju-local"], &[])?,
         false => Outcome { counts: Counts::default(), succeeded: true },
     };
-    let on_machines = pytest(pytest_of_ours(JUJU_LOCAL_TESTS, extent, machines)?.args(rest))?;
+    let on_machines = pytest(pytest_of_ours(&[JUJU_LOCAL_TESTS], extent, machines)?.args(rest))?;
     outcome.counts += on_machines.counts;
     outcome.succeeded &= on_machines.succeeded;
     Ok(outcome)
 }
 
 /// Pytest on tests of this checkout, which are told where the packed charms are.
-fn pytest_of_ours(tests: &str, extent: Extent<'_>, machines: &mut Machines) -> Result<Command> {
+fn pytest_of_ours(tests: &[&str], extent: Extent<'_>, machines: &mut Machines) -> Result<Command> {
     let python = machines.ready()?;
     let mut command = program::program(&python)?;
-    command.args(["-m", "pytest", "--verbose", tests]).current_dir(layout::root()?);
+    command.args(["-m", "pytest", "--verbose"]).args(tests).current_dir(layout::root()?);
+    if let Some(version) = extent.slurm {
+        // The charms are told nothing: the machines have this one to install, and the tests look whether it was.
+        command.env(image::SLURM_VARIABLE, version).env("CLUSTER_SLURM", version);
+    }
     for charm in ["slurmctld", "slurmd"] {
         command.env(format!("{}_CHARM", charm.to_uppercase()), layout::charm_file(charm)?);
     }
@@ -100,13 +104,9 @@ fn pytest_of_ours(tests: &str, extent: Extent<'_>, machines: &mut Machines) -> R
 
 /// The same on machines with another Slurm, if one is named: then only what has to work with every one of them.
 fn on_slurm(tests: &str, extent: Extent<'_>, machines: &mut Machines) -> Result<Command> {
-    let mut command = pytest_of_ours(tests, extent, machines)?;
-    if let Some(version) = extent.slurm {
-        // The charms are told nothing: the machines have this one to install, and the tests look whether it was.
-        command.env(image::SLURM_VARIABLE, version).env("CLUSTER_SLURM", version);
-        if !extent.all {
-            command.args(["-m", "core"]);
-        }
+    let mut command = pytest_of_ours(&[tests], extent, machines)?;
+    if extent.slurm.is_some() && !extent.all {
+        command.args(["-m", "core"]);
     }
     Ok(command)
 }

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 
-TARGET = os.environ.get("CARGO_TARGET_DIR") or pathlib.Path(__file__).parents[2] / "target"
+TARGET = os.environ.get("CARGO_TARGET_DIR") or pathlib.Path(__file__).parents[1] / "target"
 CACHE = pathlib.Path(TARGET).resolve() / "juju-local-tests"
 
 
