@@ -40,6 +40,9 @@ SLOW = "ha-slow"
 # How long a job may not be heard of, in seconds: machines boot beside it, on two processors.
 LONGEST_SILENCE = 10
 
+# Jobs that were accepted so many seconds before a crash may be lost, or run twice: Slurm has not written them down.
+UNSAVED = SAVED_AFTER + 2
+
 UP = r"^active: (primary|backup\d*) - UP"
 
 
@@ -117,7 +120,7 @@ class Site:
         return host if age is not None and age <= TIMEOUT else None
 
     def await_serving(self, host, seconds=TAKES_OVER, others=False, answers=True):
-        """Waits until a host serves, or any other one, and answers (which it cannot while clients find a frozen one)."""
+        """Waits until a host serves, or any other one, and answers (clients that find a frozen one get no answer)."""
         fits = lambda seen: seen is not None and (seen != host if others else seen == host)
         who = f"anybody but {host}" if others else host
         found = eventually(self.serving, fits, f"who serves, waiting for {who}", seconds)
@@ -221,7 +224,7 @@ class Site:
         mfssetquota -L $((size + {spare})) "$mount"
         """)
 
-    def drain(self):
+    def drain_store(self):
         """Undoes `fill`."""
         self.on_store('mfsdelquota -a "$mount"')
 
@@ -247,6 +250,11 @@ class Site:
             yield
         finally:
             self.cluster.shell(self.store(), f"systemctl stop {SLOW}; pkill -CONT mfschunkserver")
+
+    def clear_jobs(self):
+        """No job and no drained node of a story that failed stays for the next one."""
+        with contextlib.suppress(Silent):
+            self.slurm("scancel --user=ubuntu; scontrol update nodename=ALL state=resume || true", 60)
 
     def repair(self):
         """Undoes what a story that failed half-way has left, so that the next one can be told."""
@@ -366,11 +374,25 @@ class Tally:
         self.known = {}
         self.held = set()
         self.phases = []
+        self.crashes = []
         self.undone = None
 
     def phase(self, name):
         """What is measured from now on counts for this part of the story."""
         self.phases.append((name, time.time()))
+
+    def crash(self, name):
+        """The same, and now something dies that may not have written down what it accepted last."""
+        self.phase(name)
+        self.crashes.append(time.time())
+
+    def assert_kept(self):
+        """Nothing is missing that Slurm can keep: it writes jobs down some seconds after they changed."""
+        told = {one.name: one.ended for one in self.submissions}
+        in_doubt = lambda name: any(-UNSAVED <= told[name] - crash <= UNSAVED / 2 for crash in self.crashes)
+        missing = {"lost": self.lost, "doubled": self.doubled, "forgotten": self.forgotten}
+        missing = {kind: [name for name in names if not in_doubt(name)] for kind, names in missing.items()}
+        assert not any(missing.values()), f"{missing} of {self.summary()}"
 
     def start(self):
         worker, site = self.site.worker(), self.site
@@ -411,8 +433,9 @@ class Tally:
         """Jobs of this story that the controller still has something to do for."""
         shown = self.site.slurm("squeue --noheader --states=all --Format=JobID:20,Name:40,State:20")
         lines = [line.split() for line in shown.splitlines()]
-        self.known = {job: state for job, name, state in lines if name.startswith(f"{self.story}-")}
-        open = {job: state for job, state in self.known.items() if state in ("PENDING", "RUNNING", "COMPLETING")}
+        ours = [(job, name, state) for job, name, state in lines if name.startswith(f"{self.story}-")]
+        self.known = {name: state for _, name, state in ours}
+        open = {job: state for job, _, state in ours if state in ("PENDING", "RUNNING", "COMPLETING")}
         self.operate(open)
         return open
 
@@ -429,16 +452,18 @@ class Tally:
         self.site.cancel(*sorted(held & set(open)))
 
     def read_runs(self):
-        """Id and name of each time that a job of this story was run."""
+        """The name of a job of this story, for each time that it was run."""
         script = f"cat {PLACE}/ran-{self.story} 2>/dev/null || true"
         texts = [self.site.look(machine, script, 20) for machine in self.site.nodes().values()]
-        return [tuple(line.split()[:2]) for text in texts for line in text.splitlines()]
+        return [line.split()[1] for text in texts for line in text.splitlines()]
 
     # What came of it
 
+    # By names, which are the client's: after a crash Slurm may give the id of a job that it has forgotten to another.
+
     @property
     def accepted(self):
-        return {one.job: one.name for one in self.submissions if one.code == 0}
+        return {one.name: one.job for one in self.submissions if one.code == 0}
 
     @property
     def refused(self):
@@ -465,30 +490,28 @@ class Tally:
     @property
     def lost(self):
         """Accepted, and neither run nor known."""
-        ran = {job for job, _ in self.runs}
-        return sorted(set(self.accepted) - ran - set(self.known))
+        return sorted(set(self.accepted) - set(self.runs) - set(self.known))
 
     @property
     def doubled(self):
         """Run more than once."""
-        jobs = [job for job, _ in self.runs]
-        return sorted({job for job in jobs if jobs.count(job) > 1})
+        return sorted({name for name in self.runs if self.runs.count(name) > 1})
 
     @property
     def forgotten(self):
         """Accepted and run, and the controller knows nothing of it."""
-        return sorted({job for job, _ in self.runs} & set(self.accepted) - set(self.known))
+        return sorted(set(self.runs) & set(self.accepted) - set(self.known))
 
     @property
     def reused(self):
         """Ids that were given to two jobs."""
-        jobs = [one.job for one in self.submissions if one.code == 0]
+        jobs = list(self.accepted.values())
         return sorted({job for job in jobs if jobs.count(job) > 1})
 
     @property
     def ran_though_refused(self):
         """The client was told of an error, and the job ran: who tries again has it twice."""
-        return sorted(self.refused & {name for _, name in self.runs})
+        return sorted(self.refused & set(self.runs))
 
     def summary(self):
         return {
@@ -623,22 +646,98 @@ class Charmed(Site):
         """Nobody does anything: they come back by themselves."""
         self.await_agreement(COMES_BACK + 120)
 
+    def await_primary(self):
+        """A primary that has come back takes control, half a minute later."""
+        self.await_serving(self.order()[0], COMES_BACK)
+
+    # Members
+
+    def units(self, application):
+        status = self.cluster.juju.status()
+        return set(status.get_units(application)) if application in status.apps else set()
+
+    def numbers(self):
+        return sorted(map(number_of, self.units("slurmctld")))
+
+    def scale(self, count):
+        """Waits for so many controllers of one mind, of which the primary serves, and makes or removes what differs."""
+        found = len(self.units("slurmctld"))
+        if found < count:
+            self.cluster.add_unit("slurmctld", count - found)
+            self.cluster.settle(slurmctld=count)
+        for host in self.order()[count:] if found > count else []:
+            self.remove(host)
+        self.await_agreement(COMES_BACK + 180)
+        self.await_primary()
+        return self
+
+    def remove(self, host):
+        """Removes the unit of a controller and waits until it is gone."""
+        unit = self.unit_of(host)
+        self.cluster.juju.remove_unit(unit)
+        eventually(lambda: self.units("slurmctld"), lambda seen: unit not in seen, f"units without {unit}", 180)
+
+    def fire(self, unit):
+        """Lets a unit look at everything, as Juju would sooner or later."""
+        self.cluster.fire(unit)
+
+    def refresh(self):
+        for unit in sorted(self.units("slurmctld")):
+            with contextlib.suppress(jubilant.CLIError, jubilant.TaskError, TimeoutError):
+                self.fire(unit)
+
+    def refreshed(self, host):
+        """Status of a controller that has just looked at everything."""
+        unit = self.unit_of(host)
+        self.fire(unit)
+        return self.cluster.message(unit)
+
+    # Daemons
+
+    def daemon_of(self, unit):
+        machine = self.cluster.machine_of(unit)
+        return self.look(machine, "systemctl is-active slurmctld || true").strip()
+
+    def identity(self, host):
+        """Changes when slurmctld is started anew; a reconfigure makes a new process of the same start."""
+        properties = "NRestarts,ActiveEnterTimestampMonotonic"
+        return self.look(self.controllers()[host], f"systemctl show --property={properties} slurmctld")
+
+    def saves_on_store(self, host):
+        return "fuse" in self.mounted(host)
+
+    def sizes(self):
+        """Name of a file of Slurm's state → its size."""
+        lines = self.anywhere(f"find {STATE} -maxdepth 1 -type f -printf '%f %s\\n'").splitlines()
+        return {name: int(size) for name, size in map(str.split, lines)}
+
     # Drills
 
     def takeover(self, host):
-        """Has a standby take over with our action, and waits until all is well again."""
-        self.cluster.act(self.unit_of(host), "takeover")
+        """Has a standby take over with our action."""
+        self.cluster.act(self.unit_of(host), "takeover", controller=host)
         self.await_serving(host)
 
     def drill(self):
         """A takeover by the last standby works, and all come back."""
         order = self.await_agreement()
-        self.takeover(order[-1])
+        if len(order) > 1:
+            self.takeover(order[-1])
         self.await_agreement(seconds=COMES_BACK + 120)
+        self.await_primary()
 
     def fence(self, host):
         """What the fence of a controller says of itself."""
         return json.loads(self.look(self.controllers()[host], f"cat {FENCE}"))
+
+    def fence_state(self, host):
+        try:
+            return self.fence(host)["state"]
+        except Silent as error:
+            return str(error)
+
+    def fences(self):
+        return {host: self.fence_state(host) for host in self.controllers()}
 
 
 class Wide(Cluster):

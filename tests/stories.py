@@ -13,10 +13,9 @@ LASTS = 30
 def killed(site, tally):
     """slurmctld dies."""
     primary = site.order()[0]
-    tally.phase("fault")
-    fault = time.time()
+    tally.crash("fault")
     site.kill_daemon(primary)
-    tally.await_accepted(fault)
+    tally.await_accepted(time.time())
     tally.phase("return")
     site.recover(primary)
 
@@ -36,7 +35,7 @@ def stopped(site, tally):
 def powered_off(site, tally):
     """The machine loses its power, and gets it back once another one serves."""
     primary = site.order()[0]
-    tally.phase("fault")
+    tally.crash("fault")
     site.machine("poweroff", primary)
     site.await_serving(primary, others=True)
     tally.await_accepted(time.time())
@@ -51,7 +50,7 @@ def cut_off(site, tally):
     primary = site.order()[0]
     before = site.submit("sleep 3600", "--hold")
     site.await_saved()
-    tally.phase("fault")
+    tally.crash("fault")
     site.machine("cut", primary)
     site.await_serving(primary, others=True)
     tally.await_accepted(time.time())
@@ -69,7 +68,7 @@ def cut_off(site, tally):
 def frozen(site, tally):
     """The machine stands still, and goes on."""
     primary = site.order()[0]
-    tally.phase("fault")
+    tally.crash("fault")
     site.machine("freeze", primary)
     site.await_serving(primary, others=True, answers=False)
     site.machine("thaw", primary)
@@ -81,7 +80,7 @@ def frozen(site, tally):
 def store_frozen(site, tally):
     """The store stands still, and goes on."""
     primary = site.order()[0]
-    tally.phase("fault")
+    tally.crash("fault")
     fault = time.time()
     site.store_machine("freeze")
     try:
@@ -96,7 +95,7 @@ def store_frozen(site, tally):
 def store_killed(site, tally):
     """The machine of the store loses its power, and gets it back."""
     primary = site.order()[0]
-    tally.phase("fault")
+    tally.crash("fault")
     fault = time.time()
     site.store_machine("poweroff")
     site.pause_until(fault + LASTS)
