@@ -217,6 +217,7 @@ def test_a_relation_that_is_removed_lets_jobs_end(stage):
     stage.await_no_partition("short")
     with pytest.raises(jubilant.CLIError):
         cluster.root("short/0", "systemctl", "is-active", "slurmd")
+    assert cluster.unit("short/0").open_ports == []
     for path in ("/etc/slurm/slurm.jwks", "/run/slurm/conf/slurm.conf", "/var/lib/slurm/slurmd/conf-cache/slurm.conf"):
         with pytest.raises(jubilant.CLIError):
             cluster.root("short/0", "test", "-e", path)

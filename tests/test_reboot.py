@@ -1,5 +1,6 @@
 """Machines are rebooted by Slurm, one at a time, and come back as they were; jobs that Slurm forgets are named."""
 import json
+import shlex
 import time
 
 import pytest
@@ -116,10 +117,19 @@ HEARD_AFTER = 30
 
 @pytest.mark.slow
 def test_a_job_that_slurm_takes_for_running_and_no_node_knows_is_named(cluster):
-    """Its processes die while slurmctld is away, and slurmd has nobody to tell."""
+    """Its processes die while slurmctld is away, and slurmd has nobody to tell.
+
+    Of another one the tasks on one of its nodes have ended by themselves, about which Slurm says the same.
+    """
     lost, sound = cluster.start_job("compute-0"), cluster.start_job("compute-1")
+    tasks = "if [ $SLURM_PROCID = 0 ]; then sleep 1; else sleep 600; fi"
+    words = ["srun", "--partition=compute", "--nodes=2", "--mem=50", "--job-name=uneven", "sh", "-c", tasks]
+    begin = "systemd-run --quiet --collect --uid=ubuntu --working-directory=/tmp"
+    cluster.shell(CONTROLLER, f"{begin} {shlex.join(words)}")
+    listed = lambda: cluster.on(CONTROLLER, "squeue", "--noheader", "--name=uneven", "--state=running", "--format=%A")
+    uneven = eventually(listed, str.strip, "the uneven job runs", 60).strip()
     began = time.time()
-    cluster.await_saved(sound)
+    cluster.await_saved(uneven)
     explained = lambda job: cluster.act(CONTROLLER, "explain", job=int(job))["why"]
     cluster.root(CONTROLLER, "systemctl", "stop", "slurmctld")
     cluster.shell("compute/0", "pkill -9 slurmstepd; pkill -9 sleep")
@@ -132,6 +142,8 @@ def test_a_job_that_slurm_takes_for_running_and_no_node_knows_is_named(cluster):
     time.sleep(max(0, began + LAUNCH + HEARD_AFTER - time.time()))
     assert "no process on compute-0" in explained(lost)
     assert explained(sound) == "it runs on compute-1"
+    assert explained(uneven) == "it runs on compute-[0-1]"
+    cluster.cancel(uneven)
     assert remarks(cluster) == {"compute-0": f"job {lost} has no process here", "compute-1": ""}
     assert cluster.job(lost)["JobState"] == "RUNNING", "nothing is done about it"
     # The advice.

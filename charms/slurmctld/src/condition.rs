@@ -73,6 +73,8 @@ pub enum Condition {
     RebootLate(Vec<NodeName>),
     /// It is their turn, and they are not there to be rebooted.
     RebootsStalled(Vec<NodeName>),
+    /// These are away for another reason, and no more may be.
+    RebootsHeld(Vec<NodeName>),
     /// slurmctld did not do what the reboot of this node needs.
     RebootRefused { node: NodeName, why: String },
     /// The note of the nodes that are to be rebooted cannot be read.
@@ -203,6 +205,7 @@ impl charm::runtime::Condition for Condition {
             Self::RebootsStalled(nodes) => {
                 Status::active(format!("cannot be rebooted now: {}", charm::text::some(nodes)))
             }
+            Self::RebootsHeld(nodes) => Status::active(format!("reboots wait for {}", charm::text::some(nodes))),
             Self::RebootRefused { node, why } => Status::active(format!("reboot of {node}: slurmctld: {why}")),
             Self::RebootsUnreadable(why) => {
                 Status::blocked(format!("reboots on hold: repair or delete the note {why}"))

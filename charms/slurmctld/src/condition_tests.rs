@@ -60,6 +60,7 @@ fn samples() -> Vec<Condition> {
         Condition::Reboots { away: 2, total: 5, waiting: 2 },
         Condition::RebootLate(vec![node("compute-1")]),
         Condition::RebootsStalled(vec![node("compute-1")]),
+        Condition::RebootsHeld(vec![node("compute-1")]),
         Condition::RebootRefused { node: node("compute-1"), why: "no".to_owned() },
         Condition::RebootsUnreadable("/etc/slurm/reboots.json: no".to_owned()),
     ];
@@ -94,6 +95,7 @@ fn samples() -> Vec<Condition> {
             | Condition::Reboots { .. }
             | Condition::RebootLate(_)
             | Condition::RebootsStalled(_)
+            | Condition::RebootsHeld(_)
             | Condition::RebootRefused { .. }
             | Condition::RebootsUnreadable(_)
             | Condition::Unaccounted(_) => {}

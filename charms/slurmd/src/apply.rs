@@ -55,6 +55,7 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         }
         Step::ReloadDaemon => systemd::reload(writer, names::SERVICE)?,
         Step::OpenPort => hands.juju.open_port(Port::tcp(names::PORT)),
+        Step::ClosePort => hands.juju.close_port(Port::tcp(names::PORT)),
         Step::MarkJoined(boot) => {
             let marked = note_mark(writer, boot)?;
             tell(step, scontrol::save_node(writer, &node));
@@ -225,6 +226,7 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         | Step::DeleteNode
         | Step::ReopenNode { .. } => facts.forget(&IN_SLURM),
         Step::OpenPort => facts.learn(Fact::PortOpen(true)),
+        Step::ClosePort => facts.learn(Fact::PortOpen(false)),
         Step::DrainNode | Step::CancelJobs(_) => facts.forget(&IN_SLURM),
         Step::StopDaemon => {
             facts.forget(&IN_SLURM);

@@ -12,6 +12,7 @@ use crate::Slurmd;
 use crate::condition::Condition;
 use crate::facts::{Controller, Facts, Question, RemoteData};
 use crate::names;
+use crate::node::lifecycle::Lifecycle;
 use crate::step::{Outcome, Step};
 use charm::Status;
 use charm::runtime::{Ask, Attempts, Condition as _, Plan, Planned};
@@ -190,6 +191,11 @@ fn unrelated(facts: &Facts, attempts: &Tried, steps: Vec<Step>, mut conditions: 
     let expected = !under_way && *facts.relation_expected()?;
     if !expected && is_part(facts)? {
         return leave(facts, attempts, Why::Relation);
+    }
+    // A hook that was killed after the note has closed nothing, so this is looked at as long as the node is away.
+    let gone = facts.note()?.node.as_ref().is_ok_and(|note| note.lifecycle == Lifecycle::Gone);
+    if gone && *facts.port_open()? {
+        return Ok(Plan::steps(vec![Step::ClosePort]));
     }
     conditions.push(match expected {
         true => Condition::RelationExpected,

@@ -54,6 +54,8 @@ pub enum Step {
     ReopenNode { resume: bool, comment: String },
     /// Has Juju open the port of slurmd.
     OpenPort,
+    /// Has Juju close it: nobody listens there any more.
+    ClosePort,
     /// Keeps new jobs away, because the node leaves.
     DrainNode,
     /// Cancels jobs by their handles.
@@ -147,6 +149,7 @@ impl fmt::Display for Step {
             Self::RestoreNode { .. } => write!(formatter, "give the node back what it had"),
             Self::ReopenNode { .. } => write!(formatter, "open the node again"),
             Self::OpenPort => write!(formatter, "open port {}", names::PORT),
+            Self::ClosePort => write!(formatter, "close port {}", names::PORT),
             Self::DrainNode => write!(formatter, "drain the node, which leaves"),
             Self::CancelJobs(jobs) => write!(formatter, "cancel jobs {}, drain-timeout is over", jobs.join(" ")),
             Self::StopDaemon => write!(formatter, "stop slurmd"),

@@ -83,6 +83,16 @@ fn a_broken_relation_is_not_asked_about() {
 }
 
 #[test]
+fn a_node_that_begins_to_leave_notes_it_below_the_root_of_its_own_machine() {
+    let juju = machine();
+    let options = "SLURMD_OPTIONS=\"-Z -N compute-0 --conf 'Feature=compute' --conf-server ctl:6817\"\n";
+    juju.write("/etc/default/slurmd", options);
+    let run = juju.dispatch(BINARY, "compute/0", "hooks/update-status", &[]);
+    let note = std::fs::read_to_string(juju.file("/var/lib/slurmd-charm/node.json")).unwrap_or_default();
+    assert!(note.contains("leaving"), "{note} {run:#?}");
+}
+
+#[test]
 fn an_action_it_does_not_have_is_refused_cleanly() {
     let run = machine().dispatch(BINARY, "compute/0", "actions/fly", &[]);
     assert_eq!(run.exit_code, Some(0), "{run:#?}");

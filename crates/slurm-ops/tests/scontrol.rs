@@ -419,19 +419,32 @@ fn a_reboot_that_slurm_skips_with_success_is_refused() {
 #[test]
 fn a_job_has_no_process_only_if_its_nodes_say_so() {
     use slurm_ops::scontrol::{JobProcesses, JobRecord};
-    let job: JobRecord = serde_json::from_value(serde_json::json!({
-        "job_id": 2, "name": "test", "user_name": "ubuntu", "partition": "compute", "job_state": ["RUNNING"],
-        "nodes": "compute-0", "required_nodes": "", "start_time": {"set": true, "infinite": false, "number": 7},
-    }))
-    .unwrap();
-    assert_eq!(job.began(), Some(7));
-    let asked = |stdout: &str, stderr: &str, code: i32| {
+    // Slurm names such a host for every job, also for one that has no script.
+    let job = |nodes: &str, script: bool| -> JobRecord {
+        serde_json::from_value(serde_json::json!({
+            "job_id": 2, "name": "test", "user_name": "ubuntu", "partition": "compute", "job_state": ["RUNNING"],
+            "nodes": nodes, "required_nodes": "", "start_time": {"set": true, "infinite": false, "number": 7},
+            "batch_flag": script, "batch_host": "compute-0",
+        }))
+        .unwrap()
+    };
+    let single = job("compute-0", true);
+    assert_eq!(single.began(), Some(7));
+    let answered = |job: &JobRecord, stdout: &str, stderr: &str, code: i32| {
         let sandbox = Sandbox::new();
         sandbox.answer("sstat", stdout, stderr, code);
-        scontrol::job_processes(&sandbox.machine().host(), &job)
+        scontrol::job_processes(&sandbox.machine().host(), job)
     };
+    let asked = |stdout: &str, stderr: &str, code: i32| answered(&single, stdout, stderr, code);
     assert_eq!(asked("2.batch|205,204\n", "", 0), JobProcesses::Present);
-    assert_eq!(asked("", "", 0), JobProcesses::Absent);
+    let absent = JobProcesses::Absent { node: "compute-0".to_owned() };
+    // The script of a job is on one node, and so is everything of a job that has no other.
+    for (nodes, script) in [("compute-0", true), ("compute-[0-1]", true), ("compute-0", false)] {
+        assert_eq!(answered(&job(nodes, script), "", "", 0), absent, "{nodes}");
+    }
+    // Nothing is said about a step of which one node has nothing left, although the others have.
+    let unknown = answered(&job("compute-[0-1]", false), "", "", 0);
+    assert!(matches!(unknown, JobProcesses::Unknown { .. }), "{unknown:?}");
     for (stdout, stderr, code) in [
         ("", "sstat: error: problem getting step_layout for StepId=2.batch: Communication connection failure\n", 0),
         ("", "sstat: error: couldn't get steps for job 2\n", 0),

@@ -121,20 +121,18 @@ fn node(record: &NodeRecord, own: &AppName, act: &Act<'_>) -> ActionResults {
     answer(subject, record.state_text(), why, advice)
 }
 
-/// Explains a job that slurmctld takes for running and that no node knows. None: it is not such a one, or nobody could
-/// be asked.
+/// Explains a job that slurmctld takes for running and that its node does not know. None: it is not such a one, or
+/// nobody can tell.
 fn lost(record: &JobRecord, act: &Act<'_>) -> Option<ActionResults> {
-    if !lost_jobs::is_lost(&act.view.host, record) {
-        return None;
-    }
-    let (job, nodes) = (record.handle(), &record.nodes);
+    let node = lost_jobs::lost_on(&act.view.host, record)?;
+    let job = record.handle();
     let subject = format!("job {job} ({} of {} in {})", record.name, record.user, record.partition);
     let why = format!(
-        "slurmctld takes it for running, but it has no process on {nodes}: its launch or its end was lost when \
+        "slurmctld takes it for running, but it has no process on {node}: its launch or its end was lost when \
          slurmctld crashed or was reconfigured"
     );
     let advice = format!(
-        "have Slurm find out with `systemctl reload slurmd` on {nodes}, or run it again with `scontrol requeue {job}`"
+        "have Slurm find out with `systemctl reload slurmd` on {node}, or run it again with `scontrol requeue {job}`"
     );
     Some(answer(subject, record.state.join("+"), why, advice))
 }

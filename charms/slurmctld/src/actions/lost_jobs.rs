@@ -1,5 +1,5 @@
-//! Jobs that slurmctld takes for running although no node has a process of them. Slurm forgets their launch or their
-//! end when it crashes at the wrong moment. Nothing is done about them here: they are named.
+//! Jobs that slurmctld takes for running although the node that counts has no process of them. Slurm forgets their
+//! launch or their end when it crashes at the wrong moment. Nothing is done about them here: they are named.
 
 use slurm_conf::HostList;
 use slurm_ops::Host;
@@ -11,7 +11,8 @@ const ASKED_AT_MOST: usize = 50;
 /// Those on some nodes.
 #[derive(Debug, Default)]
 pub(super) struct LostJobs {
-    jobs: Vec<(JobRecord, HostList)>,
+    /// Each with the node that should have a process of it.
+    jobs: Vec<(JobRecord, String)>,
     /// So many were too many to ask about.
     pub(super) not_asked: usize,
 }
@@ -30,19 +31,27 @@ impl LostJobs {
             .collect();
         let not_asked = aged.len().saturating_sub(ASKED_AT_MOST);
         aged.truncate(ASKED_AT_MOST);
-        aged.retain(|(job, _)| scontrol::job_processes(host, job) == JobProcesses::Absent);
-        Self { jobs: aged, not_asked }
+        let lost = |(job, _): (JobRecord, HostList)| missing_on(host, &job).map(|node| (job, node));
+        Self { jobs: aged.into_iter().filter_map(lost).collect(), not_asked }
     }
 
     pub(super) fn on(&self, node: &str) -> impl Iterator<Item = &JobRecord> {
-        self.jobs.iter().filter(move |(_, list)| list.contains(node)).map(|(job, _)| job)
+        self.jobs.iter().filter(move |(_, own)| own == node).map(|(job, _)| job)
     }
 }
 
-/// Says whether a job has been running for longer than any Prolog takes, and has no process.
-pub(super) fn is_lost(host: &Host, job: &JobRecord) -> bool {
-    limit(host).is_some_and(|limit| is_aged(job, host.now(), limit))
-        && scontrol::job_processes(host, job) == JobProcesses::Absent
+/// Returns the node that has no process of a job which has been running for longer than any Prolog takes. None: it is
+/// well, or nobody can tell.
+pub(super) fn lost_on(host: &Host, job: &JobRecord) -> Option<String> {
+    let limit = limit(host)?;
+    is_aged(job, host.now(), limit).then(|| missing_on(host, job)).flatten()
+}
+
+fn missing_on(host: &Host, job: &JobRecord) -> Option<String> {
+    match scontrol::job_processes(host, job) {
+        JobProcesses::Absent { node } => Some(node),
+        JobProcesses::Present | JobProcesses::Unknown { .. } => None,
+    }
 }
 
 /// For so many seconds a job may have no process. None: nobody could be asked.

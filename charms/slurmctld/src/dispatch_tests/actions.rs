@@ -288,14 +288,25 @@ fn a_job_that_slurm_takes_for_running_and_no_node_knows_is_named() {
     assert_eq!((told(lost)["why"].as_str(), remarks().concat().as_str()), ("it runs on compute-[0-1]", ""));
     slurm.pass(std::time::Duration::from_secs(90));
     let why = told(lost);
-    assert!(why["why"].contains("it has no process on compute-[0-1]"), "{why:?}");
+    // Its script is what counts.
+    assert!(why["why"].contains("it has no process on compute-0:"), "{why:?}");
     assert!(why["advice"].contains("`scontrol requeue 1`") && why["advice"].contains("`systemctl reload slurmd`"));
     assert_eq!(told(sound)["why"], "it runs on compute-1");
-    assert_eq!(remarks(), ["job 1 has no process here", "job 1 has no process here", ""]);
+    assert_eq!(remarks(), ["job 1 has no process here", "", ""]);
     assert_eq!(slurm.jobs(), [lost, sound], "nothing is done about it");
     // Whoever cannot be asked is not accused.
     cluster.machine.break_node("compute-0");
     assert_eq!((told(lost)["why"].as_str(), remarks().concat().as_str()), ("it runs on compute-[0-1]", ""));
+}
+
+#[test]
+fn a_job_without_a_script_whose_tasks_have_ended_on_one_of_its_nodes_is_not_named() {
+    let cluster = cluster();
+    let slurm = cluster.machine.slurm();
+    let job = cluster.machine.submit(FakeJob { interactive: true, ..FakeJob::running("compute", "compute-[0-1]") });
+    slurm.lose_processes(job);
+    slurm.pass(std::time::Duration::from_secs(90));
+    assert_eq!(answers(&cluster, "explain", json!({ "job": job }))["why"], "it runs on compute-[0-1]");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use crate::step::{NodeChange, Outcome, Step};
 use slurm_conf::NodeName;
 use slurm_ops::scontrol::NodeRecord;
 use slurm_unit::LEAVING_REASON;
+use std::collections::BTreeSet;
 
 /// A machine that takes longer to boot is named.
 const PATIENCE: u64 = 15 * 60;
@@ -75,9 +76,12 @@ impl<'f> Rebooting<'f> {
                     }
                 }
             }
-            let stalled = fill(&mut next, record, now);
+            let Unfilled { stalled, holders } = fill(&mut next, nodes, now);
             if !stalled.is_empty() {
                 self.conditions.push(Condition::RebootsStalled(stalled));
+            }
+            if !holders.is_empty() {
+                self.conditions.push(Condition::RebootsHeld(holders.into_iter().collect()));
             }
         }
         if next != *noted {
@@ -112,17 +116,33 @@ impl<'f> Rebooting<'f> {
     }
 }
 
-/// Gives free places to nodes that wait. Returns those that cannot have one now, if places are left.
-fn fill<'r>(next: &mut Reboots, record: impl Fn(&NodeName) -> Option<&'r NodeRecord>, now: u64) -> Vec<NodeName> {
-    let mut stalled = Vec::new();
+/// Why nodes wait although a place of their own is free.
+#[derive(Default)]
+struct Unfilled {
+    /// It is their turn, and they are not there.
+    stalled: Vec<NodeName>,
+    /// Others that are away as well, and have the places.
+    holders: BTreeSet<NodeName>,
+}
+
+/// Gives free places to nodes that wait.
+fn fill(next: &mut Reboots, nodes: &[NodeRecord], now: u64) -> Unfilled {
+    let mut unfilled = Unfilled::default();
     let mut waiting = Vec::new();
     for (name, wish) in std::mem::take(&mut next.waiting) {
-        let Some(record) = record(&name).filter(|record| !leaves(record)) else {
+        let record = nodes.iter().find(|node| node.name == name.as_str());
+        let Some(record) = record.filter(|record| !leaves(record)) else {
             // Whoever leaves the cluster is not rebooted for it.
             next.ended += 1;
             continue;
         };
         if next.away.len() >= next.max_unavailable {
+            waiting.push((name, wish));
+            continue;
+        }
+        let others = away_with(record, nodes, next);
+        if next.away.len() + others.len() >= next.max_unavailable {
+            unfilled.holders.extend(others);
             waiting.push((name, wish));
             continue;
         }
@@ -133,13 +153,31 @@ fn fill<'r>(next: &mut Reboots, record: impl Fn(&NodeName) -> Option<&'r NodeRec
                 next.away.insert(name, away);
             }
             _ => {
-                stalled.push(name.clone());
+                unfilled.stalled.push(name.clone());
                 waiting.push((name, wish));
             }
         }
     }
     next.waiting = waiting;
-    stalled
+    unfilled
+}
+
+/// Returns the nodes that a partition of this one has to do without already, beside those that are away for their
+/// reboot. None if it has to do without this one, too: its reboot takes nobody away.
+fn away_with(record: &NodeRecord, nodes: &[NodeRecord], reboots: &Reboots) -> Vec<NodeName> {
+    if is_missing(record) {
+        return Vec::new();
+    }
+    let missing = nodes.iter().filter(|other| is_missing(other));
+    let beside = missing.filter(|other| other.partitions.iter().any(|own| record.partitions.contains(own)));
+    beside.filter_map(|other| NodeName::new(&other.name).ok()).filter(|name| !reboots.away.contains_key(name)).collect()
+}
+
+/// Says whether a node is away, and nobody means it to be. Whoever drains a node knows that it takes no jobs; and Slurm
+/// switches on what it has switched off.
+fn is_missing(record: &NodeRecord) -> bool {
+    let broken = ["DOWN", "NOT_RESPONDING", "INVALID_REG"];
+    record.is_rebooting() || (!record.has("DRAIN") && broken.iter().any(|flag| record.has(flag)))
 }
 
 fn leaves(record: &NodeRecord) -> bool {

@@ -255,12 +255,65 @@ fn a_node_that_does_not_come_back_keeps_its_place_and_is_named() {
 
 #[test]
 fn a_node_that_does_not_answer_waits_and_others_go_first() {
-    let mut world = queued(1, &[&["IDLE", "NOT_RESPONDING"], &["IDLE"]]);
+    let mut world = queued(2, &[&["IDLE", "NOT_RESPONDING"], &["IDLE"]]);
     world.after_a_minute(&["note the reboots", "have compute-1 rebooted"]);
     let mut world = queued(1, &[&["IDLE", "NOT_RESPONDING"]]);
     world.after_a_minute(&[]);
     let stalled = "active: primary - UP; reboots: 0 of 1 away, 1 to go; cannot be rebooted now: compute-0";
     assert_eq!(world.reported(), stalled);
+}
+
+#[test]
+fn whoever_is_away_for_another_reason_takes_a_place() {
+    for state in [
+        &["DOWN"] as &[&str],
+        &["IDLE", "NOT_RESPONDING"],
+        &["IDLE", "INVALID_REG"],
+        &["IDLE", "DRAIN", "REBOOT_REQUESTED"],
+        &["DOWN", "DRAIN", "REBOOT_ISSUED"],
+    ] {
+        let mut world = queued(1, &[&["IDLE"]]).with_node("compute-9", "compute", state).with_unit("compute/9");
+        world.after_a_minute(&[]);
+        let held = "active: primary - UP; reboots: 0 of 1 away, 1 to go; reboots wait for compute-9";
+        assert_eq!(world.reported(), held, "{state:?}");
+        assert!(world.retry_timer);
+        world.node_record("compute-9").state = vec!["IDLE".to_owned()];
+        world.after_a_minute(&ASK);
+        // With more places it does not matter.
+        let mut world = queued(2, &[&["IDLE"]]).with_node("compute-9", "compute", state).with_unit("compute/9");
+        world.after_a_minute(&ASK);
+    }
+}
+
+#[test]
+fn whoever_is_drained_or_switched_off_takes_no_place() {
+    for state in [&["IDLE", "DRAIN"] as &[&str], &["DOWN", "DRAIN", "NOT_RESPONDING"], &["IDLE", "POWERED_DOWN"]] {
+        let mut world = queued(1, &[&["IDLE"]]).with_node("compute-9", "compute", state).with_unit("compute/9");
+        world.after_a_minute(&ASK);
+    }
+}
+
+#[test]
+fn a_node_of_another_partition_takes_no_place() {
+    let mut world = queued(1, &[&["IDLE"]]).with_node("gpu-0", "gpu", &["DOWN"]);
+    world.after_a_minute(&ASK);
+}
+
+#[test]
+fn nodes_that_are_down_are_rebooted_one_at_a_time_and_do_not_wait_for_each_other() {
+    let mut world = queued(1, &[&["DOWN"], &["DOWN"]]);
+    world.after_a_minute(&ASK);
+    assert_eq!(world.reported(), "active: primary - UP; reboots: 1 of 2 away, 1 to go");
+}
+
+#[test]
+fn a_node_that_fails_after_its_reboot_stops_the_others() {
+    let mut world = queued(1, &[&["IDLE"], &["IDLE"], &["IDLE"]]);
+    world.after_a_minute(&ASK);
+    world.issue("compute-0");
+    world.come_back("compute-0", &["IDLE", "INVALID_REG"], true);
+    world.after_a_minute(&["note the reboots", "note the reboots"]);
+    assert_eq!(world.reported(), "active: primary - UP; reboots: 0 of 3 away, 2 to go; reboots wait for compute-0");
 }
 
 #[test]

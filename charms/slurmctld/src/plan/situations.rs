@@ -355,7 +355,7 @@ impl World {
 
 pub(crate) fn node(name: &str, feature: &str, state: &[&str]) -> NodeRecord {
     let record = serde_json::json!({
-        "name": name, "state": state, "reason": "", "hostname": "host", "partitions": [], "features": [feature],
+        "name": name, "state": state, "reason": "", "hostname": "host", "partitions": [feature], "features": [feature],
         "real_memory": 1, "cpus": 1,
     });
     serde_json::from_value(record).unwrap()

@@ -19,6 +19,9 @@ const WHOLE_STORY: [&str; 7] = [
     "note that the node has left",
 ];
 
+/// What follows where the unit stays. The port of a unit that goes is Juju's to close.
+const CLOSED: [&str; 1] = ["close port 6818"];
+
 /// The steps of a dispatch without its waits, of which there may be many.
 fn deeds(steps: &[String]) -> Vec<&str> {
     steps.iter().map(String::as_str).filter(|step| !step.starts_with("wait for")).collect()
@@ -68,10 +71,19 @@ fn a_node_whose_relation_has_ended_waits_for_its_jobs_without_a_hook() {
     assert!(world.is_up());
     world.occupancy = Occupancy::Empty;
     let mut world = world.called_by(Trigger::Retry);
-    assert_eq!(dispatched(&mut world), WHOLE_STORY[2..]);
+    assert_eq!(dispatched(&mut world), [&WHOLE_STORY[2..], &CLOSED].concat());
     assert_gone(&world);
-    assert!(!world.timer);
+    assert!(!world.timer && !world.port_open);
     assert_eq!(world.shown(), "blocked: no controller: `juju integrate compute slurmctld`");
+}
+
+#[test]
+fn a_port_that_was_not_closed_in_the_hook_that_ended_the_departure_is_closed_later() {
+    let mut world = World::joined().unrelated();
+    world.dispatch();
+    // Juju drops what a hook wrote that was killed after the note.
+    world.port_open = true;
+    assert_eq!(dispatched(&mut world), CLOSED);
 }
 
 #[test]
@@ -223,7 +235,7 @@ fn without_any_controller_only_the_processes_on_the_machine_count() {
     world.local_jobs = None;
     assert_eq!(world.shown(), "maintenance: leaving: the processes of jobs cannot be listed");
     world.local_jobs = Some(0);
-    assert_eq!(dispatched(&mut world), WHOLE_STORY[3..]);
+    assert_eq!(dispatched(&mut world), [&WHOLE_STORY[3..], &CLOSED].concat());
     assert_gone(&world);
 }
 

@@ -69,6 +69,7 @@ impl World {
                 record.state.retain(|state| !*resume || state != "DRAIN");
             }
             Step::OpenPort => self.port_open = true,
+            Step::ClosePort => self.port_open = false,
             Step::DrainNode => set_aside(self.record_mut(), "DRAIN", slurm_unit::LEAVING_REASON),
             Step::CancelJobs(_) => self.occupancy = Occupancy::Empty,
             Step::StopDaemon => (self.daemon.running, self.daemon.with) = (Running::Stopped, None),

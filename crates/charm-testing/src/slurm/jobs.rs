@@ -26,6 +26,8 @@ pub struct FakeJob {
     pub lasts: Option<u64>,
     /// The number of its array and its own in there.
     pub array: Option<(u64, u64)>,
+    /// It has no script (`srun`).
+    pub interactive: bool,
     /// How it ended: `COMPLETED`. Empty: it has not.
     pub ended: String,
     /// It has ended, but its processes have not.
@@ -117,6 +119,8 @@ impl FakeJob {
                 Some(minutes) => number(minutes),
                 None => json!({"set": false, "infinite": true, "number": 0}),
             },
+            "batch_flag": !self.interactive,
+            "batch_host": self.nodes.parse::<HostList>().unwrap_or_default().expand().next().unwrap_or_default(),
             "array_job_id": number(array.unwrap_or(0)),
             "array_task_id": {"set": task.is_some(), "infinite": false, "number": task.unwrap_or(0)},
         })

@@ -16,6 +16,13 @@ pub fn both() -> [Model; 2] {
     [Model::new(), Model::new().of_juju_3()]
 }
 
+/// A cluster of so many nodes, and a job on one of them.
+pub fn busy(model: Model, nodes: usize, node: &str) -> (World, u64) {
+    let world = World::of_apps(model, &[("compute", nodes)]);
+    let job = world.job(node);
+    (world, job)
+}
+
 /// What was to be seen when a unit paused in a hook.
 #[derive(Debug, Clone)]
 pub struct Pause {
@@ -92,6 +99,29 @@ impl World {
         self.model.run_hooks();
     }
 
+    /// Has a unit be removed, and go with everything.
+    #[track_caller]
+    pub fn see_off(&self, unit: &str) {
+        self.remove(unit);
+        self.model.settle();
+        self.assert_removed(unit);
+    }
+
+    /// Removes the relation of `compute` with the controllers, and makes it again after so many calls of the timers.
+    pub fn part_for(&self, ticks: usize) {
+        self.separate();
+        self.ticks(ticks);
+        self.integrate();
+        self.model.settle();
+    }
+
+    /// Slurm forgets jobs that have ended, and everybody comes to rest.
+    pub fn fade(&self) {
+        self.ticks(3);
+        self.slurm.age_out();
+        self.model.settle();
+    }
+
     /// Lets every timer call so often, although what they wait for does not come.
     pub fn ticks(&self, count: usize) {
         self.model.run_hooks();
@@ -139,10 +169,11 @@ impl World {
         assert!(!self.slurm.nodes().contains_key(&node), "{node} is still there");
     }
 
-    /// Nothing of Slurm is left on the machine of a unit.
+    /// Nothing of Slurm is left on the machine of a unit, and no port of it is open.
     #[track_caller]
     pub fn assert_bare(&self, unit: &str) {
         let machine = self.machine(unit);
+        assert_eq!(self.model.ports(&unit.parse().unwrap()), Vec::<String>::new(), "{unit}: ports");
         assert!(!machine.is_running(SLURMD), "{unit}: slurmd runs");
         // The package owns the file of options, which is empty as it was.
         for file in [KEY_FILE, OPTIONS, "/run/slurm/conf/slurm.conf"] {

@@ -1,6 +1,6 @@
 //! Controllers that go before their nodes, or with them: nobody is drained for it, and no job is lost.
 
-use crate::departures::{REASON, SLURMCTLD, SLURMD, both};
+use crate::departures::{REASON, SLURMCTLD, SLURMD, both, busy};
 use crate::world::World;
 use charm_testing::Model;
 use std::sync::{Arc, Mutex};
@@ -9,8 +9,7 @@ use std::time::Duration;
 #[test]
 fn controllers_that_go_first_leave_nodes_that_wait_for_their_jobs() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 2)]);
-        let job = world.job("compute-1");
+        let (world, job) = busy(model, 2, "compute-1");
         world.model.remove_application(&world.controllers).unwrap();
         world.ticks(3);
         assert!(!world.has("slurmctld/0"));
@@ -57,8 +56,7 @@ fn everything_goes_at_once_and_waits_for_the_jobs() {
 #[test]
 fn the_last_controller_unit_drains_nobody() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 2)]);
-        let job = world.job("compute-1");
+        let (world, job) = busy(model, 2, "compute-1");
         let pauses = world.while_waiting(|_, _, _| {});
         world.remove("slurmctld/0");
         world.ticks(5);
@@ -75,8 +73,7 @@ fn the_last_controller_unit_drains_nobody() {
 #[test]
 fn a_unit_that_is_removed_after_the_last_controller_waits_for_its_processes() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 2)]);
-        let job = world.job("compute-1");
+        let (world, job) = busy(model, 2, "compute-1");
         world.remove("slurmctld/0");
         world.ticks(3);
         let pauses = world.end_while_waiting(job, 30);
@@ -135,8 +132,7 @@ fn controllers_that_go_while_a_unit_waits_are_not_waited_for() {
 #[test]
 fn everything_goes_although_slurmctld_is_down() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 2)]);
-        let job = world.job("compute-1");
+        let (world, job) = busy(model, 2, "compute-1");
         world.machine("slurmctld/0").crash(SLURMCTLD);
         world.end_while_waiting(job, 30);
         world.model.destroy();

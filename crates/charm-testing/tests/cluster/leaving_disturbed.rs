@@ -1,6 +1,6 @@
 //! What goes wrong while a unit leaves: daemons, agents and machines come and go, news are lost, a change is under way.
 
-use crate::departures::{REASON, SLURMCTLD, SLURMD, both};
+use crate::departures::{REASON, SLURMCTLD, SLURMD, both, busy};
 use crate::world::World;
 use charm_testing::{Hook, Model};
 use serde_json::json;
@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex};
 #[test]
 fn a_slurmctld_that_is_away_is_waited_for() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 2)]);
-        let job = world.job("compute-1");
+        let (world, job) = busy(model, 2, "compute-1");
         let (controller, slurm) = (world.machine("slurmctld/0").clone(), world.slurm.clone());
         controller.crash(SLURMCTLD);
         world.model.while_waiting(move |_, _, count| match count {
@@ -41,17 +40,14 @@ fn the_status_says_that_slurmctld_does_not_answer() {
             controller.revive(SLURMCTLD);
         }
     });
-    world.remove("compute/1");
-    world.model.settle();
+    world.see_off("compute/1");
     assert_eq!(seen.lock().unwrap()[0], "leaving: slurmctld does not answer");
-    world.assert_removed("compute/1");
     world.assert_well();
 }
 
 #[test]
 fn neither_a_silent_slurmctld_nor_a_silent_juju_reads_as_a_controller_that_is_gone() {
-    let world = World::of_apps(Model::new(), &[("compute", 2)]);
-    let job = world.job("compute-1");
+    let (world, job) = busy(Model::new(), 2, "compute-1");
     let (controller, slurm) = (world.machine("slurmctld/0").clone(), world.slurm.clone());
     world.model.while_waiting(move |model, _, count| match count {
         1 => {
@@ -65,18 +61,15 @@ fn neither_a_silent_slurmctld_nor_a_silent_juju_reads_as_a_controller_that_is_go
         }
         _ => {}
     });
-    world.remove("compute/1");
-    world.model.settle();
+    world.see_off("compute/1");
     assert!(world.machine("compute/1").waited().as_secs() > 50);
-    world.assert_removed("compute/1");
     world.assert_well();
 }
 
 #[test]
 fn slurmctld_may_be_restarted_and_reconfigured_at_any_moment() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 2)]);
-        let job = world.job("compute-1");
+        let (world, job) = busy(model, 2, "compute-1");
         let (controller, slurm) = (world.machine("slurmctld/0").clone(), world.slurm.clone());
         let pauses = world.while_waiting(move |_, _, count| {
             match count % 3 {
@@ -91,10 +84,8 @@ fn slurmctld_may_be_restarted_and_reconfigured_at_any_moment() {
                 slurm.end_job(job);
             }
         });
-        world.remove("compute/1");
-        world.model.settle();
+        world.see_off("compute/1");
         assert_eq!(pauses.nodes("compute/1"), [format!("MIXED+DRAIN+DYNAMIC_NORM ({REASON})")]);
-        world.assert_removed("compute/1");
         world.assert_well();
     }
 }
@@ -102,30 +93,24 @@ fn slurmctld_may_be_restarted_and_reconfigured_at_any_moment() {
 #[test]
 fn a_slurmd_that_has_crashed_is_started_to_leave() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 2)]);
-        let job = world.job("compute-1");
+        let (world, job) = busy(model, 2, "compute-1");
         world.machine("compute/1").crash(SLURMD);
         world.end_while_waiting(job, 3);
-        world.remove("compute/1");
-        world.model.settle();
-        world.assert_removed("compute/1");
+        world.see_off("compute/1");
         world.assert_well();
     }
 }
 
 #[test]
 fn a_slurmd_that_crashes_while_its_unit_waits_is_started_again() {
-    let world = World::of_apps(Model::new(), &[("compute", 2)]);
-    let job = world.job("compute-1");
+    let (world, job) = busy(Model::new(), 2, "compute-1");
     let (machine, slurm) = (world.machine("compute/1").clone(), world.slurm.clone());
     world.while_waiting(move |_, _, count| match count {
         2 => machine.crash(SLURMD),
         6 => slurm.end_job(job),
         _ => {}
     });
-    world.remove("compute/1");
-    world.model.settle();
-    world.assert_removed("compute/1");
+    world.see_off("compute/1");
     world.assert_well();
 }
 
@@ -133,8 +118,7 @@ fn a_slurmd_that_crashes_while_its_unit_waits_is_started_again() {
 fn an_agent_that_was_restarted_before_or_meanwhile_changes_nothing() {
     for early in [true, false] {
         for model in both() {
-            let world = World::of_apps(model, &[("compute", 2)]);
-            let job = world.job("compute-1");
+            let (world, job) = busy(model, 2, "compute-1");
             let slurm = world.slurm.clone();
             if early {
                 world.model.restart_agent(&"compute/1".parse().unwrap()).unwrap();
@@ -145,9 +129,7 @@ fn an_agent_that_was_restarted_before_or_meanwhile_changes_nothing() {
                 5 => slurm.end_job(job),
                 _ => {}
             });
-            world.remove("compute/1");
-            world.model.settle();
-            world.assert_removed("compute/1");
+            world.see_off("compute/1");
             world.assert_well();
         }
     }
@@ -156,35 +138,29 @@ fn an_agent_that_was_restarted_before_or_meanwhile_changes_nothing() {
 #[test]
 fn a_machine_that_reboots_while_its_unit_waits_goes_on_where_it_was() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 2)]);
-        let job = world.job("compute-1");
+        let (world, job) = busy(model, 2, "compute-1");
         let (slurm, pauses) = (world.slurm.clone(), AtomicUsize::new(0));
         let seen = world.while_waiting(move |model, unit, _| match pauses.fetch_add(1, Ordering::SeqCst) {
             2 => model.reboot(&unit.parse().unwrap()),
             5 => slurm.end_job(job),
             _ => {}
         });
-        world.remove("compute/1");
-        world.model.settle();
+        world.see_off("compute/1");
         assert!(seen.nodes("compute/1").iter().all(|node| node.ends_with(&format!("({REASON})"))));
-        world.assert_removed("compute/1");
         world.assert_well();
     }
 }
 
 #[test]
 fn a_controller_s_machine_that_reboots_in_the_middle_changes_nothing() {
-    let world = World::of_apps(Model::new(), &[("compute", 2)]);
-    let job = world.job("compute-1");
+    let (world, job) = busy(Model::new(), 2, "compute-1");
     let slurm = world.slurm.clone();
     world.while_waiting(move |model, _, count| match count {
         2 => model.reboot(&"slurmctld/0".parse().unwrap()),
         6 => slurm.end_job(job),
         _ => {}
     });
-    world.remove("compute/1");
-    world.model.settle();
-    world.assert_removed("compute/1");
+    world.see_off("compute/1");
     world.assert_well();
 }
 
@@ -195,9 +171,7 @@ fn a_departure_that_nobody_heard_of_leaves_no_record() {
         for unit in ["slurmctld/0", "compute/0"] {
             world.model.lose_departed(&unit.parse().unwrap());
         }
-        world.remove("compute/1");
-        world.model.settle();
-        world.assert_removed("compute/1");
+        world.see_off("compute/1");
         world.assert_well();
     }
 }
@@ -210,15 +184,12 @@ fn configure(world: &World, unit: &str) {
 #[test]
 fn a_node_config_that_waits_for_a_job_is_not_applied_to_a_node_that_leaves() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 2)]);
-        let job = world.job("compute-1");
+        let (world, job) = busy(model, 2, "compute-1");
         configure(&world, "compute/1");
         world.ticks(1);
         let pauses = world.end_while_waiting(job, 3);
-        world.remove("compute/1");
-        world.model.settle();
+        world.see_off("compute/1");
         assert_eq!(pauses.nodes("compute/1"), [format!("MIXED+DRAIN+DYNAMIC_NORM ({REASON})")]);
-        world.assert_removed("compute/1");
         world.assert_well();
     }
 }
@@ -234,9 +205,7 @@ fn a_node_config_killed_anywhere_is_no_hindrance_to_a_unit_that_leaves() {
             assert!(at > 5, "only {at} effects");
             break;
         }
-        world.remove("compute/1");
-        world.model.settle();
-        world.assert_removed("compute/1");
+        world.see_off("compute/1");
         world.assert_well();
     }
 }
@@ -244,8 +213,7 @@ fn a_node_config_killed_anywhere_is_no_hindrance_to_a_unit_that_leaves() {
 #[test]
 fn a_node_config_is_applied_when_the_relation_is_there_again() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 1)]);
-        let job = world.job("compute-0");
+        let (world, job) = busy(model, 1, "compute-0");
         configure(&world, "compute/0");
         world.ticks(1);
         world.model.remove_relation(&world.relation("compute").unwrap());

@@ -1,5 +1,6 @@
 //! Stories of leaving, killed before each of their effects in turn, in hooks and in calls of timers. All end the same.
 
+use crate::departures::busy;
 use crate::world::{End, World};
 use charm_testing::Model;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,11 +74,9 @@ fn a_unit_that_is_removed() {
         || World::of_apps(Model::new(), &[("compute", 2)]),
         |world| {
             end_in_time(world, world.job("compute-1"));
-            world.remove("compute/1");
-            world.model.settle();
+            world.see_off("compute/1");
         },
         |world| {
-            world.assert_removed("compute/1");
             world.slurm.age_out();
             world.assert_well();
         },
@@ -115,9 +114,7 @@ fn an_application_that_is_removed() {
         |world| {
             end_in_time(world, world.job("compute-0"));
             world.model.remove_application(&world.computes).unwrap();
-            world.ticks(3);
-            world.slurm.age_out();
-            world.model.settle();
+            world.fade();
         },
         |world| {
             world.assert_removed("compute/0");
@@ -135,10 +132,7 @@ fn a_relation_that_is_made_again_while_a_job_runs() {
         || World::of_apps(Model::new(), &[("compute", 1)]),
         |world| {
             world.job("compute-0");
-            world.separate();
-            world.ticks(1);
-            world.integrate();
-            world.model.settle();
+            world.part_for(1);
         },
         |world| {
             assert_eq!(world.slurm.nodes()["compute-0"], "MIXED+DYNAMIC_NORM");
@@ -154,8 +148,7 @@ fn a_relation_that_is_made_again_while_its_node_and_its_partition_are_being_take
     at_every_effect(
         15,
         || {
-            let world = World::of_apps(Model::new(), &[("compute", 1)]);
-            let job = world.job("compute-0");
+            let (world, job) = busy(Model::new(), 1, "compute-0");
             world.separate();
             world.slurm.end_job(job);
             world.slurm.age_out();

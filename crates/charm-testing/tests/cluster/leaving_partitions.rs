@@ -1,6 +1,6 @@
 //! Relations and applications that are removed: their partition closes, is waited for, and goes.
 
-use crate::departures::{REASON, both};
+use crate::departures::{REASON, both, busy};
 use crate::world::{AUTH_SECRET, CONF, KEY_FILE, World};
 use charm_testing::{FakeJob, Model};
 
@@ -75,10 +75,7 @@ fn a_relation_made_again_in_the_middle_takes_everything_back() {
     for model in both() {
         let world = World::of_apps(model, &[("compute", 2)]);
         let (job, pending) = (world.job("compute-0"), world.slurm.submit(FakeJob::waiting("compute", "Resources")));
-        world.separate();
-        world.ticks(2);
-        world.integrate();
-        world.model.settle();
+        world.part_for(2);
         assert_eq!(world.partition("compute").as_deref(), Some("UP"));
         assert_eq!(world.slurm.nodes()["compute-0"], "MIXED+DYNAMIC_NORM");
         assert_eq!(world.slurm.nodes()["compute-1"], "IDLE+DYNAMIC_NORM");
@@ -110,8 +107,7 @@ fn what_an_administrator_set_before_is_there_again_when_the_relation_is() {
 #[test]
 fn a_relation_made_again_while_ended_jobs_age_out_joins_anew() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 1)]);
-        let job = world.job("compute-0");
+        let (world, job) = busy(model, 1, "compute-0");
         world.separate();
         world.slurm.end_job(job);
         world.ticks(3);
@@ -127,8 +123,7 @@ fn a_relation_made_again_while_ended_jobs_age_out_joins_anew() {
 
 #[test]
 fn without_a_word_about_the_new_relation_timers_take_everything_back() {
-    let world = World::of_apps(Model::new(), &[("compute", 2)]);
-    let job = world.job("compute-0");
+    let (world, job) = busy(Model::new(), 2, "compute-0");
     world.separate();
     world.ticks(1);
     let (theirs, ours) = world.integrate();
@@ -150,8 +145,7 @@ fn without_a_word_about_the_new_relation_timers_take_everything_back() {
 
 #[test]
 fn a_relation_removed_again_about_which_nobody_heard_ends_the_same() {
-    let world = World::of_apps(Model::new(), &[("compute", 1)]);
-    let job = world.job("compute-0");
+    let (world, job) = busy(Model::new(), 1, "compute-0");
     world.separate();
     let (theirs, ours) = world.integrate();
     world.model.lose_news(&"slurmctld/0".parse().unwrap(), &theirs).unwrap();
@@ -162,9 +156,7 @@ fn a_relation_removed_again_about_which_nobody_heard_ends_the_same() {
     assert_eq!(world.partition("compute").as_deref(), Some("INACTIVE"));
     assert_eq!(world.slurm.reason("compute-0"), REASON);
     world.slurm.end_job(job);
-    world.ticks(3);
-    world.slurm.age_out();
-    world.model.settle();
+    world.fade();
     world.assert_left("compute/0");
     world.assert_gone("compute");
     world.assert_well();
@@ -207,13 +199,10 @@ fn an_application_goes_with_its_units_and_its_partition() {
 #[test]
 fn the_last_partition_of_a_cluster_goes_and_another_may_come() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 1)]);
-        let job = world.job("compute-0");
+        let (world, job) = busy(model, 1, "compute-0");
         world.end_while_waiting(job, 2);
         world.model.remove_application(&world.computes).unwrap();
-        world.ticks(3);
-        world.slurm.age_out();
-        world.model.settle();
+        world.fade();
         world.assert_removed("compute/0");
         world.assert_gone("compute");
         assert!(world.slurm.partitions().is_empty() && world.slurm.node_sets().is_empty());
@@ -240,8 +229,7 @@ fn a_pending_job_that_may_run_elsewhere_goes_there() {
 #[test]
 fn a_unit_whose_relation_has_ended_before_is_removed_and_its_job_is_waited_for() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 2)]);
-        let job = world.job("compute-1");
+        let (world, job) = busy(model, 2, "compute-1");
         world.separate();
         world.ticks(2);
         let pauses = world.end_while_waiting(job, 3);
@@ -288,9 +276,7 @@ fn an_application_without_units_and_another_one_leave_at_once() {
         world.end_while_waiting(job, 2);
         world.model.remove_application(&"gpu".parse().unwrap()).unwrap();
         world.model.remove_application(&world.computes).unwrap();
-        world.ticks(3);
-        world.slurm.age_out();
-        world.model.settle();
+        world.fade();
         world.assert_gone("compute");
         world.assert_gone("gpu");
         assert_eq!(world.default(), ["big"]);

@@ -1,6 +1,6 @@
 //! Whoever comes again after it has left, or before: under the same name, or after a boot.
 
-use crate::departures::{REASON, both};
+use crate::departures::{REASON, both, busy};
 use crate::world::{SLURMD, World};
 use charm_testing::{FakeJob, Model};
 
@@ -31,17 +31,14 @@ fn a_node_that_has_left_stays_away_after_a_boot() {
 #[test]
 fn a_node_that_drains_drains_on_after_a_boot() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 1)]);
-        let job = world.job("compute-0");
+        let (world, job) = busy(model, 1, "compute-0");
         world.separate();
         world.model.reboot(&"compute/0".parse().unwrap());
         world.ticks(3);
         assert_eq!(world.slurm.nodes()["compute-0"], "MIXED+DRAIN+DYNAMIC_NORM");
         assert_eq!(world.slurm.reason("compute-0"), REASON);
         world.slurm.end_job(job);
-        world.ticks(3);
-        world.slurm.age_out();
-        world.model.settle();
+        world.fade();
         world.assert_left("compute/0");
         world.assert_gone("compute");
         world.assert_well();
@@ -144,23 +141,16 @@ fn a_partition_that_an_administrator_had_closed_is_closed_again() {
     let world = World::of_apps(Model::new(), &[("compute", 1)]);
     world.job("compute-0");
     world.machine("slurmctld/0").set_by_hand(&["partitionname=compute", "state=INACTIVE"]);
-    world.separate();
-    world.ticks(2);
-    world.integrate();
-    world.model.settle();
+    world.part_for(2);
     assert_eq!(world.slurm.partitions()["compute"], "INACTIVE");
     world.assert_well();
 }
 
 #[test]
 fn a_relation_may_end_and_begin_many_times() {
-    let world = World::of_apps(Model::new(), &[("compute", 2)]);
-    let job = world.job("compute-0");
+    let (world, job) = busy(Model::new(), 2, "compute-0");
     for times in 0..4 {
-        world.separate();
-        world.ticks(times);
-        world.integrate();
-        world.model.settle();
+        world.part_for(times);
         assert_eq!(world.slurm.nodes()["compute-0"], "MIXED+DYNAMIC_NORM");
         assert_eq!(world.slurm.nodes()["compute-1"], "IDLE+DYNAMIC_NORM");
     }
@@ -171,15 +161,12 @@ fn a_relation_may_end_and_begin_many_times() {
 #[test]
 fn a_unit_removed_right_after_the_relation_came_back_leaves_as_always() {
     for model in both() {
-        let world = World::of_apps(model, &[("compute", 2)]);
-        let job = world.job("compute-1");
+        let (world, job) = busy(model, 2, "compute-1");
         world.separate();
         world.ticks(1);
         world.integrate();
         world.end_while_waiting(job, 3);
-        world.remove("compute/1");
-        world.model.settle();
-        world.assert_removed("compute/1");
+        world.see_off("compute/1");
         assert_eq!(world.slurm.nodes()["compute-0"], "IDLE+DYNAMIC_NORM");
         world.assert_well();
     }

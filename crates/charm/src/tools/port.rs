@@ -1,4 +1,4 @@
-//! `open-port`, `opened-ports`: what the firewall should let through once the application is exposed.
+//! `open-port`, `close-port`, `opened-ports`: what the firewall should let through once the application is exposed.
 
 use super::{Juju, JujuWriter, ToolError};
 use std::collections::BTreeSet;
@@ -29,7 +29,12 @@ impl fmt::Display for Port {
 impl JujuWriter {
     /// Has a port opened at the end, unless it is open.
     pub fn open_port(&self, port: Port) {
-        self.link.session().ports.insert(port);
+        self.link.session().ports.insert(port, true);
+    }
+
+    /// Has a port closed at the end, unless it is closed.
+    pub fn close_port(&self, port: Port) {
+        self.link.session().ports.insert(port, false);
     }
 }
 
@@ -37,7 +42,12 @@ impl Juju {
     /// Lists the TCP ports that will be open when this dispatch has ended.
     pub fn opened_ports(&self) -> Result<BTreeSet<Port>, ToolError> {
         let mut open = self.open_now()?;
-        open.extend(self.link.session().ports.iter().copied());
+        for (port, wanted) in &self.link.session().ports {
+            match wanted {
+                true => open.insert(*port),
+                false => open.remove(port),
+            };
+        }
         Ok(open)
     }
 

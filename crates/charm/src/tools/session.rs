@@ -22,7 +22,8 @@ pub(super) struct Session {
     pub(super) answers: BTreeMap<String, Answer>,
     pub(super) leader: Option<(bool, Instant)>,
     pub(super) secrets: Vec<SecretWrite>,
-    pub(super) ports: BTreeSet<Port>,
+    /// Whether a port is to be open.
+    pub(super) ports: BTreeMap<Port, bool>,
     bags: BTreeMap<(RelationId, Side), Databag>,
     /// Relations in which the own unit's bag gets a copy of the application's.
     pub(super) mirrored: BTreeSet<RelationId>,
@@ -127,8 +128,8 @@ impl JujuWriter {
             return Ok(());
         }
         let open = self.juju().open_now()?;
-        for port in wanted.difference(&open) {
-            self.link.tell("open-port", &[&port.to_string()])?;
+        for (port, wanted) in wanted.into_iter().filter(|(port, wanted)| open.contains(port) != *wanted) {
+            self.link.tell(if wanted { "open-port" } else { "close-port" }, &[&port.to_string()])?;
         }
         self.link.session().forget("opened-ports");
         Ok(())

@@ -123,6 +123,18 @@ fn what_is_going_to_be_written_can_be_read() {
 }
 
 #[test]
+fn a_port_that_is_open_is_closed_and_no_other_is() {
+    let (juju, tools) = stage(Juju::default());
+    tools.writer().open_port(Port::tcp(53));
+    for port in [53, 6817, 6818] {
+        tools.writer().close_port(Port::tcp(port));
+    }
+    assert!(tools.opened_ports().unwrap().is_empty());
+    tools.writer().send().unwrap();
+    calls(&juju, &["opened-ports --format=json", "close-port 6817/tcp"]);
+}
+
+#[test]
 fn secrets_are_changed_in_order_before_anything_tells_of_them() {
     let (juju, tools) = stage(Juju::default());
     let secret: SecretId = "d3k2v5nmp25c762q3bvg".parse().unwrap();

@@ -1,6 +1,6 @@
 //! Runs a charm's real binary with a cleared environment, among made-up programs: hook tools that answer as Juju does,
 //! and whatever else the charm would start on its machine. Every program is a small script that remembers how it was
-//! called.
+//! called. Files of the machine are below a directory of their own, so that nothing is read from this one, or written.
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 #![expect(clippy::unwrap_used, reason = "a test without its stage has to end")]
@@ -13,12 +13,13 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// Hook tools that say nothing unless a test wants them to.
-const SILENT: [&str; 19] = [
+const SILENT: [&str; 20] = [
     "action-fail",
     "action-get",
     "action-log",
     "action-set",
     "application-version-set",
+    "close-port",
     "juju-log",
     "open-port",
     "relation-set",
@@ -66,6 +67,7 @@ impl FakeJuju {
         let mut juju = Self { directory: TempDir::new().unwrap(), answers: Vec::new() };
         fs::create_dir(juju.bin()).unwrap();
         fs::create_dir(juju.charm_dir()).unwrap();
+        fs::create_dir(juju.root()).unwrap();
         juju.answers("is-leader", "*", "true")
             .answers("config-get", "*", "{}")
             .answers("relation-ids", "*", "[]")
@@ -85,6 +87,23 @@ impl FakeJuju {
     /// Where the charm believes to be unpacked.
     pub fn charm_dir(&self) -> PathBuf {
         self.directory.path().join("charm")
+    }
+
+    /// Where the charm finds the files of its machine.
+    pub fn root(&self) -> PathBuf {
+        self.directory.path().join("machine")
+    }
+
+    /// Puts a file on the machine.
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.file(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Returns where a file of the machine really is.
+    pub fn file(&self, path: &str) -> PathBuf {
+        self.root().join(path.trim_start_matches('/'))
     }
 
     /// Makes a program print `stdout` when its arguments match. What was said last about a program counts first.
@@ -148,6 +167,7 @@ impl FakeJuju {
         let output = Command::new(binary)
             .env_clear()
             .env("PATH", self.bin())
+            .env("MACHINE_ROOT", self.root())
             .env("JUJU_DISPATCH_PATH", path)
             .env("JUJU_HOOK_NAME", path.strip_prefix("hooks/").unwrap_or_default())
             .env("JUJU_UNIT_NAME", unit)

@@ -35,6 +35,12 @@ pub struct JobRecord {
     /// Why it waits.
     #[serde(rename = "state_reason", default)]
     pub reason: String,
+    /// It has a script (`sbatch`).
+    #[serde(rename = "batch_flag", default)]
+    script: bool,
+    /// Where a script runs, if there is one.
+    #[serde(rename = "batch_host", default)]
+    script_host: String,
     /// The array that it is a task of; 0 if of none.
     #[serde(rename = "array_job_id", default)]
     array: Number,
@@ -85,6 +91,11 @@ impl JobRecord {
             (Number { number: array @ 1.., .. }, Number { set: true, number }) => format!("{array}_{number}"),
             _ => self.id.to_string(),
         }
+    }
+
+    /// Returns the node that its script runs on. `None`: it has none, or does not run.
+    pub fn script_host(&self) -> Option<&str> {
+        (self.script && !self.script_host.is_empty()).then_some(self.script_host.as_str())
     }
 
     /// Returns when it began to run, in seconds since 1970. `None`: it does not run.

@@ -2,9 +2,17 @@
 //!
 //! A launch that could not be delivered, and an end of the last seconds, is in slurmctld's memory only: a crash or a
 //! reconfigure forgets it, and the job stays RUNNING for as long as it may.
+//!
+//! A job that has lost its processes on one of several nodes cannot be told from one whose tasks have ended there. Of a
+//! step that has nothing left on one of its nodes `sstat` says nothing at all, whatever runs on the others; slurmctld
+//! shows the step as running on all of them; and nobody but slurmd on the node itself lists what is there. (Seen on
+//! 24.11.5: the same answers for a task that had exited with 0 and for one that was killed while slurmctld was away. Nor
+//! does Slurm find it when that node registers again.) So only what is on one node by its nature is judged: the script
+//! of a job, or a job that has one node.
 
 use super::{ControllerSettings, JobRecord, client};
 use crate::machine::Host;
+use slurm_conf::HostList;
 use std::time::Duration;
 
 /// What the nodes of a job know of it.
@@ -12,8 +20,11 @@ use std::time::Duration;
 pub enum JobProcesses {
     /// It has a process, on one node at least.
     Present,
-    /// All its nodes answered, and none has one. That is also what they say during a Prolog.
-    Absent,
+    /// The node of its script, or its only one, answered and has none. That is also what it says during a Prolog.
+    Absent {
+        /// That node.
+        node: String,
+    },
     /// It could not be found out.
     Unknown {
         /// The last thing that was said about it.
@@ -37,9 +48,22 @@ pub fn job_processes(host: &Host, job: &JobRecord) -> JobProcesses {
         () if !output.success() || !output.stderr.trim().is_empty() => {
             JobProcesses::Unknown { why: output.complaint().to_owned() }
         }
-        () if output.stdout.trim().is_empty() => JobProcesses::Absent,
+        () if output.stdout.trim().is_empty() => match decisive_node(job) {
+            Some(node) => JobProcesses::Absent { node },
+            None => JobProcesses::Unknown { why: format!("one of {} has no task of it left", job.nodes) },
+        },
         () => JobProcesses::Unknown { why: format!("sstat said {}", output.stdout.trim()) },
     }
+}
+
+/// Returns the node without whose processes a job cannot be.
+fn decisive_node(job: &JobRecord) -> Option<String> {
+    let only = || {
+        let nodes = job.nodes.parse::<HostList>().ok()?;
+        let mut nodes = nodes.expand();
+        nodes.next().filter(|_| nodes.next().is_none())
+    };
+    job.script_host().map(str::to_owned).or_else(only)
 }
 
 /// Returns how long a job may run without a process, because its nodes prepare themselves.
