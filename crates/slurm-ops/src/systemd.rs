@@ -1,7 +1,5 @@
 //! systemd units: what they do, and making them do something else.
 
-mod bus;
-
 use crate::command::{Command, CommandError};
 use crate::files::{self, Access, FileError};
 use crate::machine::{Host, HostWriter, MachineError};
@@ -58,33 +56,25 @@ impl UnitState {
     }
 }
 
-/// What makes a state, each with the interface that has it.
-const PROPERTIES: [(&str, &str); 9] = [
-    ("Unit", "LoadState"),
-    ("Unit", "ActiveState"),
-    ("Unit", "SubState"),
-    ("Service", "Result"),
-    ("Service", "MainPID"),
-    ("Service", "ExecMainStartTimestamp"),
-    ("Unit", "InvocationID"),
-    ("Service", "KillMode"),
-    ("Unit", "NeedDaemonReload"),
-];
-
-/// Asks for the state of a service. One that does not exist has the load state `not-found`.
+/// Asks for the state of one unit. A unit that does not exist has the load state `not-found`.
 pub fn state(host: &Host, unit: &str) -> Result<UnitState, CommandError> {
-    let names = PROPERTIES.map(|(_, name)| name);
-    if let Ok(values) = bus::properties(host, unit, &PROPERTIES) {
-        let lines: Vec<String> = names.iter().zip(values).map(|(name, value)| format!("{name}={value}")).collect();
-        return Ok(parse_state(&lines.join("\n")));
+    let states = states(host, &[unit])?;
+    Ok(states.into_iter().next().unwrap_or_default())
+}
+
+/// Asks for the state of several units with one process. The answers come in the order of the question.
+pub fn states(host: &Host, units: &[&str]) -> Result<Vec<UnitState>, CommandError> {
+    const PROPERTIES: &str = "LoadState,ActiveState,SubState,Result,MainPID,\
+        ExecMainStartTimestamp,InvocationID,KillMode,NeedDaemonReload";
+    let command =
+        systemctl(host).args(["show", "--timestamp=unix", "--property", PROPERTIES, "--"]).args(units.iter().copied());
+    let output = command.run()?;
+    let states: Vec<UnitState> =
+        output.stdout.split("\n\n").filter(|block| !block.trim().is_empty()).map(parse_state).collect();
+    if states.len() != units.len() || states.iter().any(|state| state.load.is_empty() || state.active.is_empty()) {
+        return Err(command.unreadable(format_args!("expected {} units, found {}", units.len(), states.len())));
     }
-    let names = names.join(",");
-    let command = systemctl(host).args(["show", "--timestamp=unix", "--property", &names, "--", unit]);
-    let state = parse_state(&command.run()?.stdout);
-    if state.load.is_empty() || state.active.is_empty() {
-        return Err(command.unreadable("no state of a unit"));
-    }
-    Ok(state)
+    Ok(states)
 }
 
 fn parse_state(block: &str) -> UnitState {

@@ -11,7 +11,7 @@ use slurm_ops::timer::{self, Rhythm};
 use std::time::{Duration, Instant};
 use support::Sandbox;
 
-const UP: &str = "\
+const SHOWN: &str = "\
 MainPID=412
 Result=success
 NeedDaemonReload=no
@@ -21,9 +21,7 @@ SubState=running
 UnitFileState=enabled
 ActiveEnterTimestamp=@1794826238
 KillMode=process
-";
 
-const ABSENT: &str = "\
 MainPID=0
 Result=success
 NeedDaemonReload=yes
@@ -35,20 +33,17 @@ ActiveEnterTimestamp=
 ";
 
 #[test]
-fn a_unit_is_asked_for_with_systemctl_where_systemd_does_not_listen() {
+fn units_are_asked_for_with_one_process() {
     let sandbox = Sandbox::new();
-    let state = |shown: &str| {
-        sandbox.answer("systemctl", shown, "", 0);
-        systemd::state(&sandbox.machine().host(), "slurmctld.service")
-    };
-    let up = state(UP).unwrap();
-    assert!(up.is_active() && up.exists() && !up.needs_daemon_reload);
-    assert_eq!((up.main_pid, up.kill_mode.as_str()), (Some(412), "process"));
-    let absent = state(ABSENT).unwrap();
-    assert!(!absent.is_active() && !absent.exists() && absent.needs_daemon_reload);
-    assert_eq!(absent.main_pid, None);
-    assert!(state("").is_err());
-    assert_eq!(sandbox.calls().len(), 3);
+    sandbox.answer("systemctl", SHOWN, "", 0);
+    let states = systemd::states(&sandbox.machine().host(), &["slurmctld.service", "slurmd.service"]).unwrap();
+    assert!(states[0].is_active() && states[0].exists() && !states[0].needs_daemon_reload);
+    assert_eq!(states[0].main_pid, Some(412));
+    assert_eq!(states[0].kill_mode, "process");
+    assert!(!states[1].is_active() && !states[1].exists() && states[1].needs_daemon_reload);
+    assert_eq!(states[1].main_pid, None);
+    assert_eq!(sandbox.calls().len(), 1);
+    assert!(systemd::state(&sandbox.machine().host(), "slurmctld.service").is_err(), "two answers to one question");
 }
 
 #[test]
