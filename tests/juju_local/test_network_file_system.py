@@ -15,8 +15,8 @@ def lab(new_lab, tmp_path_factory):
     provides = {"mount": {"interface": "mount_info", "scope": "container"}}
     lab.juju.deploy(packing.pack_test_charm(directory, "moosefs"), "store")
     # A mount that failed is tried again at once, not after a minute.
-    options = {"map-options": "--negative-timeout=1"}
-    lab.juju.deploy(packing.pack_test_charm(directory, "filesystem-client"), config=options)
+    client = packing.pack_test_charm(directory, "filesystem-client")
+    lab.juju.deploy(client, config={"map-options": "--negative-timeout=1"})
     lab.juju.deploy(charms.probe(directory, "user", provides=provides), "web", num_units=2)
     lab.juju.integrate("filesystem-client:filesystem", "store")
     lab.juju.integrate("filesystem-client:mount", "web")

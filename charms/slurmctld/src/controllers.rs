@@ -67,7 +67,8 @@ impl Controllers {
         let configs = [&configuration.accepted, &configuration.live];
         let listed = configs.into_iter().map(Config::controllers).find(|hosts| !hosts.is_empty()).unwrap_or_default();
         let begun = if listed.is_empty() { vec![own.clone()] } else { listed.clone() };
-        let mut found = Self { listed, wanted: begun, serving: Serving::Nobody, unknown: Vec::new(), departing: Vec::new() };
+        let mut found =
+            Self { listed, wanted: begun, serving: Serving::Nobody, unknown: Vec::new(), departing: Vec::new() };
         if !identity::is_on_store(facts)? {
             return Ok(found);
         }

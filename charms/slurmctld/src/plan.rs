@@ -6,6 +6,7 @@
 mod foundation;
 mod handover;
 mod leaving;
+mod on_store;
 pub(crate) mod reboots;
 mod records;
 mod share;
@@ -19,10 +20,10 @@ use crate::config::managed_keys::{self, wanted_partitions};
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Rollout;
 use crate::config::sources::ConfigSource;
-use crate::controllers::{Controllers, Serving, Started};
+use crate::controllers::{Controllers, Started};
 use crate::daemon::Daemon;
 use crate::facts::{Ask, Attempts, Compute, Facts, Question, RemoteData};
-use crate::identity::{self, Identity, Role, StateProblem};
+use crate::identity::{self, Identity, Role};
 use crate::names;
 use crate::step::{Outcome, Step};
 use charm::Status;
@@ -32,7 +33,6 @@ use reboots::Rebooting;
 use slurm_conf::PartitionName;
 use slurm_ops::packages::Obstacle as InstallProblem;
 use slurm_unit::install::InstallStep;
-use slurm_unit::note::Noted;
 use slurm_unit::options::objection;
 use slurm_unit::{OptionProblem, Trigger};
 use std::collections::BTreeSet;
@@ -198,47 +198,6 @@ impl Controller<'_> {
         Ok(Plan::rest(self.conditions))
     }
 
-    /// A store that is away: nothing is known about what is on it, and nothing is done to it.
-    fn without_store(mut self, problem: StateProblem) -> Planned<Slurmctld> {
-        let mount_related = self.facts.mount()?.is_some();
-        self.conditions.push(Condition::State { problem, mount_related });
-        Ok(Plan::rest(self.conditions))
-    }
-
-    /// Says whether slurmctld may serve, as far as the fence lets it, and what the fence says about the store.
-    fn is_fence_open(&mut self) -> Result<bool, Ask> {
-        let fence = self.facts.fence()?;
-        if !fence.is_running() {
-            self.conditions.push(Condition::FenceDown);
-        }
-        let closed = fence.closed();
-        self.conditions.extend(closed.iter().cloned().map(Condition::FenceClosed));
-        self.conditions.extend(fence.warnings().into_iter().map(Condition::Store));
-        Ok(fence.is_running() && closed.is_none())
-    }
-
-    /// Makes the place of the cluster on the store, which the leader does, and has this machine use it. None: it does.
-    fn settle_on_store(&mut self, identity: &Identity, held_back: bool) -> Result<Option<Plan>, Ask> {
-        let (facts, store) = (self.facts, self.facts.store()?);
-        let conditions = |own: &mut Self| Plan::rest(std::mem::take(&mut own.conditions));
-        if let Some(problem) = identity.state_problem(store, true) {
-            self.conditions.push(Condition::State { problem, mount_related: true });
-            return Ok(Some(conditions(self)));
-        }
-        if !identity.is_marked(store) {
-            if *facts.leader()? && !held_back {
-                return Ok(Some(Plan::steps(vec![Step::PrepareState(identity.note.clone())])));
-            }
-            self.conditions.push(Condition::AwaitsCluster);
-            return Ok(Some(conditions(self)));
-        }
-        if identity::is_linked(facts)? {
-            return Ok(None);
-        }
-        let stamp = slurm_ops::clock::stamp(*facts.now()?);
-        Ok(Some(Plan::steps(vec![Step::LinkConfiguration { stamp }])))
-    }
-
     /// Where the files are as they should be, all that is left are looks: they are asked for together.
     fn look_ahead(&self, situation: &Situation<'_>, leader: bool) -> Result<(), Ask> {
         let answers = situation.configuration.missing_include().is_none();
@@ -258,12 +217,7 @@ impl Controller<'_> {
 
     /// The daemon and its configuration. What other units may share is the leader's to change, and is changed here
     /// alone: files, notes, partitions, and through them the running configuration.
-    fn serve(
-        &mut self,
-        situation: &Situation<'_>,
-        controllers: &Controllers,
-        leader: bool,
-    ) -> Result<Vec<Step>, Ask> {
+    fn serve(&mut self, situation: &Situation<'_>, controllers: &Controllers, leader: bool) -> Result<Vec<Step>, Ask> {
         let facts = self.facts;
         let listed = situation.live().rank_of(&situation.host.name).is_some();
         if !listed && !leader {
@@ -328,38 +282,6 @@ impl Controller<'_> {
                 if steps.is_empty() { self.reboots() } else { Ok(steps) }
             }
             _ => Ok(Vec::new()),
-        }
-    }
-
-    /// A slurmctld that stands by keeps the list that it was started with, so that it is restarted with a new one. The
-    /// one that serves has taken the list from the reconfigure.
-    fn stand_by(&mut self, situation: &Situation<'_>, controllers: &Controllers) -> Result<Vec<Step>, Ask> {
-        if !identity::is_on_store(self.facts)? {
-            return Ok(Vec::new());
-        }
-        let unknown = controllers.unknown.iter().cloned().map(Condition::UnknownHost);
-        let departing = controllers.departing.iter().cloned().map(Condition::ControllerDeparts);
-        self.conditions.extend(unknown.chain(departing));
-        let (listed, own) = (&controllers.listed, &situation.host.name);
-        if let Serving::Host(host) = &controllers.serving
-            && Some(host) != listed.first()
-        {
-            self.conditions.push(Condition::BackupServes((host != own).then(|| host.clone())));
-        }
-        let current = Started::with(listed);
-        let known = *self.facts.started()? == Noted::Known(current.clone());
-        if known || situation.live() != situation.accepted() {
-            return Ok(Vec::new());
-        }
-        let serves = matches!(&controllers.serving, Serving::Host(host) if host == own);
-        match &controllers.serving {
-            _ if serves || listed.len() == 1 => Ok(vec![Step::NoteStarted(current)]),
-            Serving::Host(_) => Ok(vec![Step::RestartStandby, Step::NoteStarted(current)]),
-            // The one that serves gives the next sign of life soon.
-            Serving::Nobody | Serving::Unknown => {
-                self.conditions.push(Condition::ListUnsettled);
-                Ok(Vec::new())
-            }
         }
     }
 
@@ -504,8 +426,8 @@ fn install_problem(attempts: &Attempts, like: impl Fn(&InstallStep) -> bool) -> 
 #[cfg(test)]
 mod install_tests;
 #[cfg(test)]
-mod store_tests;
-#[cfg(test)]
 pub mod situations;
+#[cfg(test)]
+mod store_tests;
 #[cfg(test)]
 pub mod tests;

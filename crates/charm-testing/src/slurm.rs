@@ -124,8 +124,7 @@ impl FakeSlurm {
     /// Has `SlurmctldTimeout` pass: fences look at their stores, and the best slurmctld that stands by takes over
     /// unless somebody before it serves. Tells who serves then.
     pub fn fail_over(&self) -> Option<String> {
-        let machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        machines.iter().filter_map(Weak::upgrade).for_each(|machine| machine.let_fence_look());
+        self.let_fences_look();
         self.lock().fail_over();
         self.serving()
     }
@@ -169,13 +168,22 @@ impl FakeSlurm {
         Arc::ptr_eq(&self.state, &other.state)
     }
 
-    /// Lets the time pass in which one of several controllers gives a sign of life.
-    pub(crate) fn beat_on(&self) {
-        const BEAT: Duration = Duration::from_secs(30);
+    /// Lets the time pass until a timer calls. Fences look at their stores, whoever serves gives signs of life, and
+    /// where there were none for long enough another one takes over. For one controller alone no time passes.
+    pub(crate) fn wait_for_timer(&self) {
+        const WAIT: Duration = Duration::from_secs(30);
+        self.let_fences_look();
         let mut slurm = self.lock();
-        if slurm.controller.as_ref().is_some_and(|controller| controller.hosts.len() > 1) {
-            slurm.pass(BEAT);
+        let several = slurm.all_controllers().any(|controller| controller.hosts.len() > 1);
+        if several {
+            slurm.pass(WAIT);
+            slurm.wait_for_a_sign(WAIT);
         }
+    }
+
+    fn let_fences_look(&self) {
+        let machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        machines.iter().filter_map(Weak::upgrade).for_each(|machine| machine.let_fence_look());
     }
 
     /// Remembers a machine of the cluster.
@@ -249,6 +257,8 @@ pub(crate) struct Slurm {
     standbys: Vec<Controller>,
     /// Who served until its machine was cut off, and does not know that another one serves.
     stale: Vec<Controller>,
+    /// For how long nobody has given a sign of life, as far as timers have waited.
+    without_sign: Duration,
     /// How a slurmctld ended that nobody stopped: whether without a fault. By the root of its machine.
     exits: BTreeMap<PathBuf, bool>,
     /// The machines, by their root.

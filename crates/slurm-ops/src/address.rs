@@ -15,9 +15,9 @@ pub fn is_foreign(text: &str) -> bool {
 /// The state of a socket that listens, in the kernel's table.
 const LISTENS: &str = "0A";
 
-/// Less than a line of that table, so that the kernel looks for one at a time. It lists listeners first, and then goes
-/// through every place that a connection could have, which takes some milliseconds.
-const LESS_THAN_A_LINE: usize = 128;
+/// The length of a line of that table, so that the kernel looks for one at a time. It lists listeners first, and then
+/// goes through every place that a connection could have, which takes some milliseconds.
+const LINE: usize = 150;
 
 /// Tells whether no program of this machine listens on a TCP port. Starts no process. What cannot be found out is no
 /// silence.
@@ -33,7 +33,7 @@ pub fn is_silent(host: &Host, port: u16) -> bool {
 /// A line is `0: 00000000:1AA1 00000000:0000 0A …`: its own address, the other end, its state.
 fn listens(table: impl Read, port: u16) -> io::Result<bool> {
     let port = format!(":{port:04X}");
-    for line in BufReader::with_capacity(LESS_THAN_A_LINE, table).lines() {
+    for line in BufReader::with_capacity(LINE, table).lines() {
         let line = line?;
         let mut words = line.split_whitespace().skip(1);
         if words.next().is_some_and(|own| own.ends_with(&port)) && words.nth(1) == Some(LISTENS) {

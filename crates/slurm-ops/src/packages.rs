@@ -92,32 +92,39 @@ fn usable(package: &str, version: &str) -> Result<SlurmVersion, Obstacle> {
 
 /// Tells whether a plugin of Slurm is on the machine, wherever its packages put theirs. Starts no process.
 pub fn has_plugin(host: &Host, file: &str) -> bool {
-    plugins(host).contains(file)
+    let usual = usual_directories(host);
+    usual.iter().any(|directory| host.path(format!("{directory}/{file}")).exists())
+        || packaged(host, &usual).iter().any(|plugin| plugin == file)
 }
 
 /// Lists the files of Slurm's plugins, wherever its packages put them. Starts no process.
 pub fn plugins(host: &Host) -> BTreeSet<String> {
-    // Debian has a directory for each architecture, and `slurm` is what Slurm itself calls its own.
-    let libraries = names_in(host, "/usr/lib").filter(|name| name.contains("-linux-"));
-    let usual = ["/usr/lib".to_owned(), "/usr/lib64".to_owned()]
-        .into_iter()
-        .chain(libraries.map(|name| format!("/usr/lib/{name}")))
-        .flat_map(|library| [format!("{library}/slurm-wlm"), format!("{library}/slurm")])
-        .flat_map(|directory| names_in(host, &directory).collect::<Vec<_>>())
-        .filter(|name| name.ends_with(PLUGIN));
-    usual.chain(packaged(host)).collect()
+    let usual = usual_directories(host);
+    let names = usual.iter().flat_map(|directory| names_in(host, directory)).filter(|name| name.ends_with(PLUGIN));
+    names.chain(packaged(host, &usual)).collect()
 }
 
 const PLUGIN: &str = ".so";
 
+/// Debian has a directory for each architecture, and `slurm` is what Slurm itself calls its own.
+fn usual_directories(host: &Host) -> Vec<String> {
+    let libraries = names_in(host, "/usr/lib").filter(|name| name.contains("-linux-"));
+    let libraries = ["/usr/lib".to_owned(), "/usr/lib64".to_owned()]
+        .into_iter()
+        .chain(libraries.map(|name| format!("/usr/lib/{name}")));
+    libraries.flat_map(|library| [format!("{library}/slurm-wlm"), format!("{library}/slurm")]).collect()
+}
+
 /// Looks through what dpkg knows of packages of Slurm, for those that a site has made for another directory.
-fn packaged(host: &Host) -> Vec<String> {
+fn packaged(host: &Host, usual: &[String]) -> Vec<String> {
     const LISTS: &str = "/var/lib/dpkg/info";
     let lists = names_in(host, LISTS).filter(|name| name.starts_with("slurm") && name.ends_with(".list"));
     let texts = lists.filter_map(|name| fs::read_to_string(host.path(format!("{LISTS}/{name}"))).ok());
     let plugins = |list: String| -> Vec<String> {
-        let paths = list.lines().filter(|path| path.ends_with(PLUGIN) && host.path(path).exists());
-        paths.filter_map(|path| path.rsplit('/').next()).map(str::to_owned).collect()
+        let files = list.lines().filter(|path| path.ends_with(PLUGIN)).filter_map(|path| path.rsplit_once('/'));
+        let elsewhere = files.filter(|(directory, _)| !usual.iter().any(|usual| usual == directory));
+        let there = elsewhere.filter(|(directory, name)| host.path(format!("{directory}/{name}")).exists());
+        there.map(|(_, name)| name.to_owned()).collect()
     };
     texts.flat_map(plugins).collect()
 }

@@ -134,8 +134,10 @@ mod tests {
 
     fn seen(serving: &str, silent: &[&str]) -> Seen {
         let listed: Vec<HostName> = ["c1", "c2", "c3"].iter().map(|name| name.parse().unwrap()).collect();
-        let answer =
-            |host: &HostName| ControllerPing { hostname: host.to_string(), responding: !silent.contains(&host.as_str()) };
+        let answer = |host: &HostName| ControllerPing {
+            hostname: host.to_string(),
+            responding: !silent.contains(&host.as_str()),
+        };
         let answers = listed.iter().map(answer).collect();
         let unit = "slurmctld/7".parse().unwrap();
         let member = Member { unit, host: Some("c3".parse().unwrap()), dying: false, left: false };

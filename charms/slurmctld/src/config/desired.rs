@@ -145,9 +145,7 @@ impl Situation<'_> {
             ConfigSource::Tracking => {
                 format!("{} {}", self.options.texts.process_tracking, self.options.texts.cgroup_parameters)
             }
-            ConfigSource::Controllers => {
-                self.controllers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
-            }
+            ConfigSource::Controllers => self.controllers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
             ConfigSource::Partition(name) if self.applications.is_removing(name) => "none".to_owned(),
             ConfigSource::Partition(name) => {
                 let wanted = wanted_partitions(self.computes);

@@ -31,7 +31,9 @@ use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_interface::{PeerApp, PeerUnit};
 use slurm_ops::fence::FenceState;
 use slurm_ops::packages::Obstacle;
-use slurm_ops::scontrol::{Candidate, ControllerPing, JobRecord, NodeRecord, PartitionState, Reconfigure, ReservationRecord};
+use slurm_ops::scontrol::{
+    Candidate, ControllerPing, JobRecord, NodeRecord, PartitionState, Reconfigure, ReservationRecord,
+};
 use slurm_ops::systemd::UnitState;
 use slurm_unit::Trigger;
 use slurm_unit::install::{InstallStep, Installation};

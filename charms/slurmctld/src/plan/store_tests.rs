@@ -216,11 +216,7 @@ fn a_controller_that_serves_hands_over_before_it_leaves() {
     world.dispatch(&|_, _| None);
     assert_eq!(
         world.taken,
-        [
-            "hand over to juju-c9fc6f-1",
-            "stop slurmctld for good",
-            "publish host name to slurmctld-peer:0"
-        ]
+        ["hand over to juju-c9fc6f-1", "stop slurmctld for good", "publish host name to slurmctld-peer:0"]
     );
     assert!(world.peer.as_ref().unwrap().own.as_ref().unwrap().left);
     assert_eq!(world.reported(), "maintenance: leaving");

@@ -66,24 +66,24 @@ fn a_settled_dispatch_asks_nothing_that_costs_more_than_its_budget() {
     let mut asked = done.asked;
     asked.sort();
     let expected = [
+        Question::Node,
+        Question::Daemon,
+        Question::PartitionState,
+        Question::Controller,
         Question::Identity,
         Question::Options,
-        Question::Controller,
         Question::Published,
         Question::KeySecret,
         Question::PortOpen,
         Question::RetryTimer,
         Question::Installation,
         Question::ServiceFiles,
-        Question::Daemon,
         Question::StartFile,
         Question::KeyFile,
         Question::KeyWritten,
         Question::Note,
         Question::Boot,
-        Question::Node,
         Question::MovedFrom,
-        Question::PartitionState,
     ];
     assert_eq!(asked, expected);
 }

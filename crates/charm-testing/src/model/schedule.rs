@@ -214,13 +214,13 @@ impl Model {
         self.run_hooks_after(ran);
     }
 
-    /// A timer calls some time later, in which controllers give signs of life.
+    /// A timer calls some time later, in which several controllers do what they do.
     fn let_time_pass(&self) {
         let slurms: Vec<FakeSlurm> = self.agenda().agents.values().map(|agent| agent.machine.slurm()).collect();
         let mut passed: Vec<&FakeSlurm> = Vec::new();
         for slurm in &slurms {
             if !passed.iter().any(|other| other.is(slurm)) {
-                slurm.beat_on();
+                slurm.wait_for_timer();
                 passed.push(slurm);
             }
         }

@@ -96,6 +96,16 @@ impl Slurm {
         !self.is_cut(&controller.root) && !matches!(self.fault(&controller.root), Some(Fault::Silent | Fault::Gone))
     }
 
+    /// Time has passed. When nobody has given a sign of life for `SlurmctldTimeout`, it is as if that had passed.
+    pub(super) fn wait_for_a_sign(&mut self, length: Duration) {
+        let served = self.controller.as_ref().is_some_and(|controller| self.fault(&controller.root).is_none());
+        self.without_sign = if served { Duration::ZERO } else { self.without_sign + length };
+        if self.without_sign >= self.timeout() {
+            self.without_sign = Duration::ZERO;
+            self.fail_over();
+        }
+    }
+
     /// `SlurmctldTimeout` has passed. The best of those that stand by takes over unless one before it answers, or
     /// whoever serves still writes the heartbeat.
     pub(super) fn fail_over(&mut self) {

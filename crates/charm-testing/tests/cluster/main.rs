@@ -17,5 +17,6 @@ mod stage;
 mod store;
 mod store_knife;
 mod store_stage;
+mod store_stories;
 mod stories;
 mod world;

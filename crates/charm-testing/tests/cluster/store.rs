@@ -4,7 +4,7 @@
 use crate::world::World;
 use charm::{Context, Tools, UnitName};
 use charm_testing::{FakeMachine, FakeStore, Hook, Model};
-use slurm_interface::ControllerData;
+use slurm_conf::ControllerAddress;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -106,8 +106,9 @@ impl World {
         assert!(self.slurm.serving().is_some(), "{running:?}");
         for relation in self.model.relations(&self.controllers, "slurmd") {
             let bag = self.model.app_bag(&relation, &self.controllers);
-            let told = ControllerData::decode(&bag).unwrap().map(|data| data.controllers).unwrap_or_default();
-            let told: Vec<String> = told.iter().map(|address| address.host.to_string()).collect();
+            let told: Vec<String> = serde_json::from_str(&bag["controllers"]).unwrap();
+            let host = |address: &String| address.parse::<ControllerAddress>().unwrap().host.to_string();
+            let told: Vec<String> = told.iter().map(host).collect();
             assert_eq!(told, listed, "the bag of {relation}");
         }
     }

@@ -28,7 +28,7 @@ const SEQUENTIAL: &[&str] =
 const TESTED_IN_MEMORY: &[&str] = &["charm", "slurm-unit", "slurmctld-charm", "slurmd-charm"];
 
 /// And only the in-memory model has a test that takes both charms.
-const TESTED_TOGETHER: &[&str] = &["slurm-unit", "slurmctld-charm", "slurmd-charm"];
+const TESTED_TOGETHER: &[&str] = &["slurm-interface", "slurm-unit", "slurmctld-charm", "slurmd-charm"];
 
 pub(super) fn check() -> Result<Findings> {
     Ok(findings(&super::cargo_metadata()?))
