@@ -265,6 +265,8 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
                 facts.learn(Fact::Configuration(configuration));
             }
             facts.learn(Fact::PartitionsSaved(false));
+            // A sign of life counts hosts by their places in a list, and this is another list.
+            facts.forget(&[Question::Heartbeat]);
         }
         Step::NoteRejections(rejections) => {
             let noted = if rejections.is_empty() { Noted::Absent } else { Noted::Known(rejections.clone()) };

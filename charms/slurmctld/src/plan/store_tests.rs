@@ -181,6 +181,25 @@ fn nothing_is_restarted_while_nobody_knows_who_serves() {
 }
 
 #[test]
+fn a_standby_that_shortens_the_list_does_not_take_itself_for_the_one_that_serves() {
+    let third = "juju-c9fc6f-2";
+    let mut world = World::one_of_two(0);
+    world.members = Some(vec![member(0, Some(OWN)), member(1, Some(OTHER)), member(2, Some(third))]);
+    let mut world = world.settled().heard(1);
+    world.host.name = third.parse().unwrap();
+    world.peer.as_mut().unwrap().own.as_mut().unwrap().hostname = third.parse().unwrap();
+    world.started = Noted::Known(Started::with(&hosts(&[OWN, OTHER, third])));
+    world.members = Some(vec![member(1, Some(OTHER)), member(2, Some(third))]);
+    world.dispatch(&|_, _| None);
+    assert_eq!(live(&world).controllers(), [OTHER, third]);
+    // The sign of life that it has read is of the second in the list of before.
+    assert!(!world.took("note the list") && world.retry_timer, "{:?}", world.taken);
+    let mut world = world.heard(0);
+    world.dispatch(&|_, _| None);
+    assert!(world.took("restart"), "{:?}", world.taken);
+}
+
+#[test]
 fn a_leader_that_no_line_names_lists_itself_and_starts() {
     let mut world = World::one_of_two(0);
     world.host.name = "juju-c9fc6f-2".parse().unwrap();

@@ -90,6 +90,10 @@ impl World {
             Step::MarkAccepted(files) => {
                 self.accepted = files.clone();
                 self.partitions_saved = false;
+                // Whatever was said before is older than the file.
+                if let Some(beat) = &mut self.heartbeat {
+                    beat.counts_as_accepted = false;
+                }
             }
             Step::StartDaemon | Step::RestartDaemon => {
                 if let Some(reason) = objection(&self.live, false) {
