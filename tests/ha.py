@@ -609,6 +609,13 @@ class Charmed(Site):
         words = {host: "serves" if host == serving else f"{serving} serves" for host in order}
         return {host: f"active: {name} - UP; {words[host]}" for host, name in rank.items()}
 
+    def mismatches(self):
+        """What controllers say of others that run with another list: each pings the others every few seconds. One that
+        stands by with a list of before shuts itself down when it takes over."""
+        script = "journalctl --quiet --no-pager --unit=slurmctld --output=cat --since=-8s | grep 'index mismatch' || true"
+        lines = [line for machine in self.controllers().values() for line in self.look(machine, script).splitlines()]
+        return sorted(set(lines))
+
     def agreement(self):
         """All that has to say the same, as a list of what does not."""
         try:
@@ -629,6 +636,7 @@ class Charmed(Site):
         found += [f"a node has {one}, slurm.conf {order}" for one in fetched if one != order]
         # The one that serves may come first there: it helps a node to start.
         found += [f"a bag has {one}, slurm.conf {order}" for one in self.published() if sorted(one) != sorted(order)]
+        found += self.mismatches()
         if found:
             return found
         statuses, expected = self.statuses(), self.expected_statuses(order, serving)
