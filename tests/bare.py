@@ -59,7 +59,7 @@ class Bare(Site):
 
     def deploy(self, directory, controllers=2, nodes=2):
         cluster = self.cluster
-        cluster.juju.deploy(packing.of_tests(directory, "moosefs"), "store")
+        cluster.juju.deploy(packing.pack_test_charm(directory, "moosefs"), "store")
         for number in range(controllers + nodes):
             cluster.juju.cli("add-machine")
         machines = lambda: {name: one for name, one in cluster.juju.status().machines.items() if one.hostname}

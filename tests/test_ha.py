@@ -455,8 +455,8 @@ def test_a_backup_that_serves_says_so(trio):
     trio.await_serving(backup)
     for host in (backup, trio.order()[2]):
         trio.fire(trio.unit_of(host))
-    trio.cluster.await_message(trio.unit_of(backup), r"^active: backup1 - UP, serves", 60)
-    trio.cluster.await_message(trio.unit_of(trio.order()[2]), rf"^active: backup2 - UP, {backup} serves", 60)
+    trio.cluster.await_message(trio.unit_of(backup), r"^active: backup1 - UP; serves", 60)
+    trio.cluster.await_message(trio.unit_of(trio.order()[2]), rf"^active: backup2 - UP; {backup} serves", 60)
     trio.start_daemon(primary)
     trio.await_agreement(ha.COMES_BACK + 120)
 
@@ -478,6 +478,35 @@ def test_a_new_unit_brings_a_cluster_back_whose_controllers_are_gone(trio):
     site.await_agreement(300)
     site.assert_beats(job)
     site.cancel(job)
+
+
+# A store that needs no network
+
+
+@pytest.fixture(scope="module")
+def shared(new_cluster, charms):
+    site = ha.Shared(ha.Wide(new_cluster().juju))
+    site.deploy(charms)
+    return site
+
+
+@slow
+def test_a_cut_that_leaves_the_store_changes_nothing(shared):
+    """The heartbeat goes on, so nobody takes over; after the heal all is as before."""
+    primary, _ = shared.order()
+    job, before = shared.start_beating(), shared.identity(primary)
+    with shared.submitting() as tally:
+        tally.phase("fault")
+        shared.machine("cut", primary)
+        for_a_while(shared.serving, lambda seen: seen == primary, "who serves in the cut", ha.TAKES_OVER)
+        shared.machine("heal", primary)
+        tally.await_accepted(time.time())
+        shared.await_agreement(180)
+    print(tally.summary())
+    assert shared.identity(primary) == before
+    tally.assert_kept()
+    shared.assert_beats(job)
+    shared.cancel(job)
 
 
 # A cluster on a local disk that moves to a store, and back

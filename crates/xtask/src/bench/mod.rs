@@ -4,6 +4,7 @@
 
 mod conf;
 mod dispatch;
+mod ha;
 mod hello;
 mod juju_local;
 mod lab;
@@ -23,8 +24,11 @@ pub(crate) const SLURMUTILS: &[&str] = &["1.2.0", "1.3.2"];
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The part to measure; all of them when none is named
+    /// The part to measure; when none is named all of them but ha, which takes hours
     part: Option<Part>,
+    /// How often each story is told (ha)
+    #[arg(long, value_name = "NUMBER", default_value_t = 5)]
+    rounds: usize,
 }
 
 /// The parts, in the order in which they are measured.
@@ -36,10 +40,13 @@ enum Part {
     Dispatch,
     /// The stand-in's own commands
     JujuLocal,
+    /// Controllers that fail, beside bare Slurm
+    Ha,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let wanted = arguments.part.map_or_else(|| Part::value_variants().to_vec(), |part| vec![part]);
+    let usual = || Part::value_variants().iter().copied().filter(|part| *part != Part::Ha).collect();
+    let wanted: Vec<Part> = arguments.part.map_or_else(usual, |part| vec![part]);
     for part in wanted {
         match part {
             Part::Conf => {
@@ -57,6 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 pack::juju_local()?;
                 report("juju-local", "juju-local, measured", &table::render(&juju_local::measure()?))?;
             }
+            Part::Ha => report("ha", "Controllers that fail, measured", &ha::measure(arguments.rounds)?)?,
         }
     }
     Ok(())
