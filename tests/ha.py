@@ -612,7 +612,7 @@ class Charmed(Site):
     def mismatches(self):
         """What controllers say of others that run with another list: each pings the others every few seconds. One that
         stands by with a list of before shuts itself down when it takes over."""
-        script = "journalctl --quiet --no-pager --unit=slurmctld --output=cat --since=-8s | grep 'index mismatch' || true"
+        script = "journalctl --quiet --unit=slurmctld --output=cat --since=-8s | grep 'index mismatch' || true"
         lines = [line for machine in self.controllers().values() for line in self.look(machine, script).splitlines()]
         return sorted(set(lines))
 

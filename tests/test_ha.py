@@ -103,8 +103,8 @@ def test_two_controllers_join_at_once(site):
         site.cluster.add_unit(APPLICATION, 2)
         site.cluster.settle(slurmctld=3)
         order = site.await_agreement()
-    # Who is ready first is listed first; nobody's place changes after that.
-    assert order[0] == first and len(order) == 3, order
+    hosts = [site.host_of(f"{APPLICATION}/{number}") for number in site.numbers()]
+    assert order == hosts and order[0] == first, (order, hosts)
     assert site.identity(first) == before, "whoever serves is reconfigured, and never restarted"
     print(tally.summary())
     assert tally.gaps["join"] <= 5

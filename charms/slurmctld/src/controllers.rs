@@ -79,13 +79,13 @@ impl Controllers {
         if *facts.leader()?
             && let Some(members) = facts.members()?
         {
-            found.change(members);
+            found.change(members, own);
         }
         Ok(found)
     }
 
     /// Appends the hosts that are new, and deletes those that are gone: nothing else ever changes.
-    fn change(&mut self, members: &[Member]) {
+    fn change(&mut self, members: &[Member], own: &HostName) {
         let mut staying: Vec<&Member> = members.iter().filter(|member| !member.dying).collect();
         staying.sort_by_key(|member| member.unit.number());
         let of_a_unit = |host: &HostName| staying.iter().any(|member| member.host.as_ref() == Some(host));
@@ -99,7 +99,11 @@ impl Controllers {
             self.wanted.drain(..).partition(|host| of_a_unit(host) || !self.unknown.is_empty() || !stopped(host));
         self.departing = kept.iter().filter(|host| !of_a_unit(host)).cloned().collect();
         self.wanted = kept;
-        for host in staying.iter().filter_map(|member| member.host.as_ref()) {
+        // Of several that join at once the one with the lower number comes first, also if it is slower. The leader does
+        // not wait: it may be the only one left.
+        let known = staying.iter().position(|member| member.host.is_none()).unwrap_or(staying.len());
+        let hosts = staying.iter().enumerate().filter_map(|(place, member)| Some((place, member.host.as_ref()?)));
+        for (_, host) in hosts.filter(|(place, host)| *place < known || *host == own) {
             if !self.wanted.contains(host) {
                 self.wanted.push(host.clone());
             }
@@ -174,7 +178,7 @@ mod tests {
         let serving = serving.map_or(Serving::Nobody, |name| Serving::Host(host(name)));
         let listed = hosts(listed);
         let mut found = Controllers { wanted: listed.clone(), listed, serving, unknown, departing };
-        found.change(&members(seen));
+        found.change(&members(seen), &host("c1"));
         found.wanted.iter().map(HostName::as_str).collect::<Vec<_>>().join(" ")
     }
 
@@ -183,6 +187,13 @@ mod tests {
         assert_eq!(wanted("c1", Some("c1"), "0:c1 1:c2"), "c1 c2");
         assert_eq!(wanted("c2 c1", Some("c2"), "0:c1 1:c2"), "c2 c1");
         assert_eq!(wanted("c1", Some("c1"), "0:c1 10:c9 2:c3"), "c1 c3 c9");
+    }
+
+    #[test]
+    fn a_host_waits_for_those_of_lower_units_unless_it_leads() {
+        assert_eq!(wanted("c1", Some("c1"), "0:c1 1 2:c3"), "c1");
+        assert_eq!(wanted("c1", Some("c1"), "0:c1 1:c2 2:c3"), "c1 c2 c3");
+        assert_eq!(wanted("c8 c9", None, "0:c8 1 2:c3 3:c1"), "c8 c9 c1");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "it starts what it measures, or becomes what it stands for")]
 
+use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
@@ -131,13 +132,19 @@ fn measure(arguments: &[OsString]) -> Outcome {
         command.args(rest).env(DIRECTORY, directory).env("PATH", &path).stdin(Stdio::null()).stdout(Stdio::null());
         let begun = Instant::now();
         let mut child = command.spawn()?;
-        let (mut peak, mut processor) = (0, 0);
+        // Of each thread what was last seen: one that has ended is gone.
+        let (mut peak, mut processor) = (0, HashMap::<OsString, u64>::new());
         while what == "own" && child.try_wait()?.is_none() {
-            let file = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", child.id())).unwrap_or_default();
-            peak = file("status").lines().find_map(high_water).unwrap_or(peak);
-            // A process that has ended but was not waited for says zero.
-            let spent = file("schedstat").split(' ').next().and_then(|nanos| nanos.parse::<u64>().ok());
-            processor = processor.max(spent.unwrap_or_default());
+            let process = PathBuf::from(format!("/proc/{}", child.id()));
+            let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+            peak = status.lines().find_map(high_water).unwrap_or(peak);
+            for thread in fs::read_dir(process.join("task")).into_iter().flatten().flatten() {
+                let spent = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+                let spent = spent.split(' ').next().and_then(|nanos| nanos.parse::<u64>().ok()).unwrap_or_default();
+                let known = processor.entry(thread.file_name()).or_default();
+                // One that has ended but was not waited for says zero.
+                *known = spent.max(*known);
+            }
         }
         let status = child.wait()?;
         let nanos = begun.elapsed().as_nanos();
@@ -146,7 +153,7 @@ fn measure(arguments: &[OsString]) -> Outcome {
         }
         match &*what {
             "time" => println!("{nanos}"),
-            "own" => println!("{peak} {processor}"),
+            "own" => println!("{peak} {}", processor.values().sum::<u64>()),
             _ => println!(
                 "{}",
                 fs::read_to_string(directory.join("calls")).unwrap_or_default().trim().replace('\n', " ")

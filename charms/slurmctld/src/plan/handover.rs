@@ -10,7 +10,6 @@ use crate::identity::{self, Identity};
 use crate::step::Step;
 use charm::runtime::Planned;
 use slurm_interface::PeerUnit;
-use slurm_unit::service::{self, Running};
 
 /// Hands over, stops what runs here for good, and tells the leader. Each dispatch takes from facts how far it is.
 pub(super) fn leave(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
@@ -20,7 +19,9 @@ pub(super) fn leave(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
     }
     facts.need(&[Question::Host, Question::Unit, Question::Peer])?;
     let stopped = |step: &Step| *step == Step::StopDaemon;
-    if service::running(facts.unit()?) != Running::Stopped && !attempts.made(stopped) {
+    let unit = facts.unit()?;
+    // One that has failed stays so in the eyes of systemd. Only what runs, or is to be started again, is stopped.
+    if (unit.is_active() || unit.is_starting() || unit.sub.starts_with("auto-restart")) && !attempts.made(stopped) {
         return Ok(Plan::steps(vec![hand_over(facts, attempts)?.unwrap_or(Step::StopDaemon)]));
     }
     let Some(peer) = facts.peer()? else { return rest() };

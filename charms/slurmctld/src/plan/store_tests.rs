@@ -252,6 +252,16 @@ fn a_standby_leaves_without_a_takeover() {
 }
 
 #[test]
+fn one_that_has_failed_already_leaves_too() {
+    let mut world = World::one_of_two(1);
+    (world.teardown, world.leaving) = (true, true);
+    world.daemon = Daemon::Failing { reason: "x".to_owned() };
+    world.dispatch(&|_, _| None);
+    assert_eq!(world.taken, ["publish host name to slurmctld-peer:0"]);
+    assert!(world.peer.unwrap().own.unwrap().left);
+}
+
+#[test]
 fn nobody_is_handed_a_cluster_whose_controllers_all_leave() {
     let mut world = World::one_of_two(0);
     (world.teardown, world.leaving, world.siblings) = (true, true, Vec::new());

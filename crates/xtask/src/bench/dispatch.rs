@@ -34,7 +34,9 @@ const PROCESSES: [(&str, usize); 3] =
 /// What the figures do not show by themselves.
 const ABOUT_CHANGES: &str = "
 Processes are those that a dispatch starts, itself not counted. A settled dispatch waits for them nearly all its \
-time. Looks that do not depend on each other run side by side, so it waits for the longest chain, on two cores.
+time. Looks that do not depend on each other run side by side, so it waits for the longest chain, on two cores. For \
+slurmd that is one program, `scontrol show node --json`: alone and on a quiet machine it takes 17 ms, 13 of them \
+processor time to load Slurm's plugins, and the dispatch ends a millisecond or two after it.
 
 Of what a changed partition starts, seven are hook tools: who leads, the options, the relations, what the application \
 says and what it was told, the status, the log. Each further application costs three more: its name and the same two \
@@ -91,7 +93,12 @@ fn deploy(lab: &Lab<'_>, hello: &str) -> Result<()> {
         units.len() == 3
             && units.iter().all(is_active)
             && units.iter().all(|(_, unit)| unit["juju-status"]["current"] == "idle")
-    })
+    })?;
+    // A unit that still looks again by itself has not settled, and would be measured beside its own calls.
+    let is_calm = |unit: &str| -> Result<bool> {
+        Ok(!lab.juju(&["exec", "--unit", unit, "ls /run/systemd/transient"])?.contains("-retry.timer"))
+    };
+    lab.eventually(SETTLED_WITHIN, || Ok(is_calm("slurmctld/0")? && is_calm("compute/0")?))
 }
 
 fn all(lab: &Lab<'_>, tool: &str) -> Result<Vec<Figures>> {

@@ -49,17 +49,22 @@ impl Lab<'_> {
     }
 
     pub(super) fn until(&self, patience: Duration, reached: impl Fn(&[(String, Value)]) -> bool) -> Result<()> {
-        let deadline = Instant::now() + patience;
-        loop {
+        self.eventually(patience, || {
             let units = self.units()?;
-            if !units.is_empty() && reached(&units) {
-                return Ok(());
-            }
+            Ok(!units.is_empty() && reached(&units))
+        })
+    }
+
+    /// Waits until something is so.
+    pub(super) fn eventually(&self, patience: Duration, reached: impl Fn() -> Result<bool>) -> Result<()> {
+        let deadline = Instant::now() + patience;
+        while !reached()? {
             if Instant::now() > deadline {
-                bail!("the units did not come up: {units:?}");
+                bail!("the units did not come up: {:?}", self.units()?);
             }
             std::thread::sleep(Duration::from_millis(10));
         }
+        Ok(())
     }
 }
 
