@@ -11,10 +11,14 @@ import jubilant
 from cluster import JSON, eventually
 
 SHARE = "/srv/heartbeats"
-# Short, so that a partition does not wait for minutes until Slurm forgets the jobs that ended in it.
-FORGETS = "MinJobAge=5"
-# Long enough to look at each of many jobs after all of them have ended.
-REMEMBERS = "MinJobAge=900"
+# A file with a line for every end of a job.
+ENDS = "/var/log/slurm/ended"
+# Slurm forgets a job soon, so that a partition does not wait for minutes, and has it written down that it ended.
+PARAMETERS = f"""\
+MinJobAge=5
+JobCompType=jobcomp/filetxt
+JobCompLoc={ENDS}
+"""
 # How long a job may not be heard of, in seconds: machines boot beside it, on two processors.
 LONGEST_GAP = 8
 REASON = "juju: leaving the cluster"
@@ -67,12 +71,6 @@ class Stage:
         self.cluster.settle(**{"slurmctld": 1, name: units})
         self.share(*self.cluster.juju.status().get_units(name))
 
-    def remember(self, minimum):
-        """Has Slurm remember jobs for so long after their end."""
-        self.cluster.juju.config("slurmctld", {"slurm-conf-parameters": minimum})
-        wanted = f"{minimum.partition('=')[2]} sec"
-        eventually(lambda: self.cluster.setting("MinJobAge"), lambda seen: seen == wanted, "MinJobAge", 60)
-
     def nodes(self):
         shown = self.cluster.on(self.cluster.controller, "scontrol", "show", "nodes", JSON)
         return {node["name"] for node in json.loads(shown)["nodes"]}
@@ -92,11 +90,19 @@ class Stage:
     def assert_well(self, job, kept=SHARE):
         """The job ended by itself where it began, without a break. What it wrote is kept in that directory."""
         node, seconds = self.jobs.pop(job)
-        read = lambda: self.cluster.job(job)
-        ended = lambda seen: seen["JobState"] not in ("RUNNING", "COMPLETING")
-        seen = eventually(read, ended, f"end of {job}", 90 + seconds)
-        assert (seen["JobState"], seen["Restarts"], seen["BatchHost"]) == ("COMPLETED", "0", node), seen
+        self.await_end(job, "COMPLETED", node, 90 + seconds)
         self.assert_heartbeat(job, seconds, kept)
+
+    def await_end(self, job, state, node, seconds=60):
+        """Waits until a job has ended, and insists on how and where. A job that is requeued has another end before."""
+        ends = eventually(lambda: self.ends(job), bool, f"end of {job}", seconds)
+        assert [(end["JobState"], end["NodeList"]) for end in ends] == [(state, node)], ends
+
+    def ends(self, job):
+        """How often a job has ended, and how: key → value."""
+        lines = self.cluster.root(self.cluster.controller, "sh", "-c", f"cat {ENDS} 2>/dev/null || true").splitlines()
+        ends = [dict(re.findall(r"(\w+)=(\S*)", line)) for line in lines]
+        return [end for end in ends if end["JobId"] == job]
 
     def assert_heartbeat(self, job, seconds, kept=SHARE):
         path = f"{kept}/{job}"
@@ -136,7 +142,7 @@ def words(text):
 
 def make(new_cluster, version=None):
     cluster = new_cluster(version)
-    cluster.deploy_controller(config={"slurm-conf-parameters": FORGETS})
+    cluster.deploy_controller(config={"slurm-conf-parameters": PARAMETERS})
     cluster.deploy_compute(units=1)
     cluster.juju.integrate("slurmctld", "compute")
     cluster.settle(slurmctld=1, compute=1)

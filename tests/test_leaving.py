@@ -9,7 +9,7 @@ import pytest
 
 import host
 from cluster import charm_file, eventually, for_a_while
-from leaving import FORGETS, REASON, REMEMBERS, SHARE, make
+from leaving import REASON, SHARE, make
 
 pytestmark = pytest.mark.skipif(not host.is_juju_local(), reason="needs a directory that the machines share")
 
@@ -48,7 +48,6 @@ def remove_a_unit_with_a_job(stage):
         assert cluster.job(job)["JobState"] == "RUNNING"
         time.sleep(2)
     machine = cluster.machine_of(unit)
-    cluster.await_job(job, "COMPLETED", 90)
     stage.assert_well(job)
     stage.await_gone(unit)
     eventually(lambda: cluster.machines(), lambda seen: machine not in seen, f"machines without {machine}", 60)
@@ -75,7 +74,7 @@ def test_destroy_jobs_ends_the_wait(stage):
     assert job in told["jobs"] and "ubuntu" in told["details"], told
     cluster.act(cluster.controller, "destroy-jobs", nodes=node)
     stage.await_gone(unit)
-    assert cluster.job(job)["JobState"] == "CANCELLED"
+    stage.await_end(job, "CANCELLED", node)
     stage.jobs.pop(job)
     stage.assert_well(other)
     stage.assert_whole(node)
@@ -281,7 +280,7 @@ def test_jobs_are_cancelled_when_drain_timeout_is_over(stage):
         job, other = stage.start(node, 600), stage.start("compute-0", 40)
         cluster.juju.remove_unit(unit)
         stage.await_gone(unit)
-        assert cluster.job(job)["JobState"] == "CANCELLED"
+        stage.await_end(job, "CANCELLED", node)
         stage.jobs.pop(job)
         stage.assert_well(other)
         stage.assert_whole(node)
@@ -319,21 +318,17 @@ def test_ten_units_leave_at_once(stage):
     for unit in new:
         cluster.await_message(unit, "^active: idle", 180)
     stage.share(*new)
-    stage.remember(REMEMBERS)
-    try:
-        # It takes a while until all of them run, and all have to be there when they are removed.
-        jobs = [stage.submit(unit.replace("/", "-"), 150) for unit in new]
-        for job in jobs:
-            stage.await_begun(job)
-        assert stage.running() == sorted(f"{job} RUNNING" for job in jobs)
-        cluster.juju.cli("remove-unit", "--no-prompt", *new)
-        for job in jobs:
-            stage.assert_well(job)
-        for unit in new:
-            stage.await_gone(unit, 240)
-        stage.assert_whole(*(unit.replace("/", "-") for unit in new))
-    finally:
-        stage.remember(FORGETS)
+    # It takes a while until all of them run, and all have to be there when they are removed.
+    jobs = [stage.submit(unit.replace("/", "-"), 150) for unit in new]
+    for job in jobs:
+        stage.await_begun(job)
+    assert stage.running() == sorted(f"{job} RUNNING" for job in jobs)
+    cluster.juju.cli("remove-unit", "--no-prompt", *new)
+    for job in jobs:
+        stage.assert_well(job)
+    for unit in new:
+        stage.await_gone(unit, 240)
+    stage.assert_whole(*(unit.replace("/", "-") for unit in new))
 
 
 @pytest.mark.slow

@@ -37,6 +37,8 @@ slurmdspooldir=/var/lib/slurm/slurmd
 slurmuser=slurm
 slurmduser=root
 taskplugin=task/affinity
+jobcomptype=jobcomp/filetxt
+jobcomploc=/var/log/slurm/ended
 """
 
 
