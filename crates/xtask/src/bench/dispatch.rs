@@ -36,7 +36,9 @@ const ABOUT_CHANGES: &str = "
 Processes are those that a dispatch starts, itself not counted. A settled dispatch waits for them nearly all its \
 time. Looks that do not depend on each other run side by side, so it waits for the longest chain, on two cores. For \
 slurmd that is one program, `scontrol show node --json`: alone and on a quiet machine it takes 17 ms, 13 of them \
-processor time to load Slurm's plugins, and the dispatch ends a millisecond or two after it.
+processor time. Started all at once by a program that does nothing else, what a settled slurmctld starts took 1/7.4 of \
+ops, and what a settled slurmd starts 1/5.0: without `systemctl` 1/6.2. So a sixth cannot be had for slurmd with these \
+programs.
 
 Of what a changed partition starts, seven are hook tools: who leads, the options, the relations, what the application \
 says and what it was told, the status, the log. Each further application costs three more: its name and the same two \
