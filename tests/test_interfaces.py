@@ -18,7 +18,7 @@ OWN = {
     ("slurmd-peer", "application"): ["application"],
     ("slurmd-peer", "unit"): ["unit"],
     ("slurmctld-peer", "application"): ["application"],
-    ("slurmctld-peer", "unit"): ["unit"],
+    ("slurmctld-peer", "unit"): ["unit", "unit-left"],
     ("mount_info", "provider"): ["request"],
     ("mount_info", "requirer"): ["client-mounted"],
 }
