@@ -3,7 +3,7 @@
 
 use crate::applications::Applications;
 use crate::config::files::{Config, Files};
-use crate::facts::{Asked, Fact, Facts, Question};
+use crate::facts::{Asked, CONFIGURED, Fact, Facts, Question};
 use crate::keys::Key;
 use crate::names;
 use crate::reboots::{Before, Reboots, Wish};
@@ -206,17 +206,6 @@ const VOLATILE: [Question; 11] = [
     Question::Reservations,
 ];
 
-/// What is read below the configuration directory.
-const ON_STORE: [Question; 7] = [
-    Question::ConfigurationLink,
-    Question::Configuration,
-    Question::Keys,
-    Question::Rejections,
-    Question::Overrides,
-    Question::Applications,
-    Question::Reboots,
-];
-
 /// Takes over what a step has changed.
 pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
     match step {
@@ -237,7 +226,8 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         Step::PrepareState(_) => facts.forget(&[Question::Store]),
         // All that was read in the directory of before.
         Step::LinkConfiguration { .. } => {
-            facts.forget(&ON_STORE);
+            facts.forget(&[Question::ConfigurationLink]);
+            facts.forget(&CONFIGURED);
             facts.forget(&VOLATILE);
         }
         Step::EnsureFence(_) => facts.forget(&[Question::Fence]),

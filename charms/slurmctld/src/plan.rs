@@ -22,7 +22,7 @@ use crate::config::rollout::Rollout;
 use crate::config::sources::ConfigSource;
 use crate::controllers::{Controllers, Started};
 use crate::daemon::Daemon;
-use crate::facts::{Ask, Attempts, Compute, Facts, Question, RemoteData};
+use crate::facts::{Ask, Attempts, CONFIGURED, Compute, Facts, Question, RemoteData};
 use crate::identity::{self, Identity, Role};
 use crate::names;
 use crate::step::{Outcome, Step};
@@ -64,23 +64,15 @@ fn decide(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
     let elsewhere = [
         Question::Leader,
         Question::Options,
+        Question::Computes,
         Question::Host,
         Question::Installation,
         Question::ServiceFiles,
         Question::RetryTimer,
     ];
-    let there = [
-        Question::Computes,
-        Question::Configuration,
-        Question::Keys,
-        Question::Rejections,
-        Question::Overrides,
-        Question::Applications,
-        Question::Reboots,
-    ];
     // What is on a store that is away cannot be read.
     let store_problem = Identity::store_problem(facts.store()?).filter(|_| identity::is_linked(facts).unwrap_or(false));
-    let there: &[Question] = if store_problem.is_none() { &there } else { &[] };
+    let there: &[Question] = if store_problem.is_none() { &CONFIGURED } else { &[] };
     facts.need(&[&elsewhere, there].concat())?;
     let role = identity::role(facts)?;
     let mut conditions = Vec::new();

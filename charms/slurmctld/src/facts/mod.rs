@@ -123,6 +123,16 @@ charm::facts! {
     reservations: Reservations(Asked<Vec<ReservationRecord>>) = machine::asked(scontrol::reservations(&view.host)),
 }
 
+/// What is read below the configuration directory.
+pub const CONFIGURED: [Question; 6] = [
+    Question::Configuration,
+    Question::Keys,
+    Question::Rejections,
+    Question::Overrides,
+    Question::Applications,
+    Question::Reboots,
+];
+
 impl Facts {
     /// What is in the secret of a key.
     pub fn content(&self, key: Key) -> Result<&SecretAnswer, Ask> {
