@@ -4,6 +4,8 @@ use crate::config::files::Config;
 use crate::controllers::timeout;
 use crate::identity::Identity;
 use crate::names;
+use charm::{UnitName, Wake};
+use slurm_conf::HostName;
 use slurm_ops::fence::{self, FenceState, RESERVE, Settings};
 use slurm_ops::{Host, systemd};
 use slurm_unit::Error;
@@ -66,9 +68,13 @@ impl Fence {
     }
 }
 
-/// Returns what the fence has to know. It closes after half the time that a standby waits: a sign of life is at most a
-/// quarter old when the store goes away, so that no standby takes over before.
-pub fn settings(identity: &Identity, accepted: &Config) -> Settings {
+/// The event with which the fence calls the charm.
+const EVENT: &str = "controllers-changed";
+
+/// Returns what the fence of a unit has to know. It closes after half the time that a standby waits: a sign of life is
+/// at most a quarter old when the store goes away, so that no standby takes over before.
+pub fn settings(unit: &UnitName, host: &HostName, identity: &Identity, accepted: &Config) -> Settings {
+    let others = accepted.controllers().into_iter().filter(|listed| listed != host);
     Settings {
         directory: names::CHECKPOINT_DIRECTORY.to_owned(),
         state_directory: names::STATE_DIRECTORY.to_owned(),
@@ -76,5 +82,7 @@ pub fn settings(identity: &Identity, accepted: &Config) -> Settings {
         patience: timeout(accepted) / 2,
         service: names::SERVICE.to_owned(),
         reserve: RESERVE,
+        others: others.map(|host| host.to_string()).collect(),
+        call: Wake::new(unit, EVENT).command,
     }
 }

@@ -5,11 +5,14 @@
 
 use nix::sys::stat::Mode;
 use slurm_ops::Machine;
+use slurm_ops::fence::others::{Heard, Others};
 use slurm_ops::fence::watch::{Daemon, DaemonState, Watch};
 use slurm_ops::fence::{self, FenceState, Gate, Settings, Why, guard};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_slurmctld-charm");
@@ -21,12 +24,17 @@ struct Played {
     state: Cell<DaemonState>,
     starts: Cell<u32>,
     told: RefCell<Vec<&'static str>>,
+    calls: Cell<u32>,
+    answers_calls: Cell<bool>,
 }
 
 impl Daemon for Played {
     fn state(&self, service: &str) -> DaemonState {
         assert_eq!(service, "slurmctld.service");
         self.state.get()
+    }
+    fn stop(&self, _: &str) {
+        self.told.borrow_mut().push("stop");
     }
     fn kill(&self, _: &str) {
         self.told.borrow_mut().push("kill");
@@ -37,6 +45,39 @@ impl Daemon for Played {
         self.state.set(DaemonState::Runs { pid });
         self.told.borrow_mut().push("start");
     }
+    fn call(&self, command: &[String]) -> bool {
+        assert_eq!(command, ["call"]);
+        self.calls.set(self.calls.get() + 1);
+        self.answers_calls.get()
+    }
+}
+
+/// Fences of other controllers that say what a test has them say.
+#[derive(Debug, Clone, Default)]
+struct PlayedOthers {
+    /// How old the last write of each is. Those that are not here do not answer.
+    ages: Rc<RefCell<BTreeMap<&'static str, u64>>>,
+    asked: Rc<RefCell<Option<Duration>>>,
+    told: Rc<Cell<Duration>>,
+}
+
+impl Others for PlayedOthers {
+    fn tell(&mut self, cluster: &str, last_write: Duration) {
+        assert_eq!(cluster, "lab");
+        self.told.set(last_write);
+    }
+    fn ask(&mut self, cluster: &str, hosts: &[String]) {
+        assert_eq!((cluster, hosts), ("lab", &["c2".to_owned(), "c3".to_owned()][..]));
+        *self.asked.borrow_mut() = Some(boot_time());
+    }
+    fn heard(&self, host: &str) -> Option<Heard> {
+        let age = Duration::from_secs(*self.ages.borrow().get(host)?);
+        Some(Heard { asked: (*self.asked.borrow())?, age })
+    }
+}
+
+fn boot_time() -> Duration {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME).unwrap().into()
 }
 
 struct Stage {
@@ -57,6 +98,8 @@ impl Stage {
             state: Cell::new(DaemonState::Runs { pid: 0 }),
             starts: Cell::default(),
             told: RefCell::default(),
+            calls: Cell::default(),
+            answers_calls: Cell::new(true),
         };
         let stage = Self { root, machine, program, daemon };
         stage.write("proc/self/mountinfo", &format!("{LOCAL}{STORE}"));
@@ -73,6 +116,8 @@ impl Stage {
             patience: Duration::from_secs(2),
             service: "slurmctld.service".to_owned(),
             reserve: 1,
+            others: Vec::new(),
+            call: vec!["call".to_owned()],
         }
     }
 
@@ -90,12 +135,34 @@ impl Stage {
         fs::write(path, text).unwrap();
     }
 
+    /// Has a controller give a sign of life.
+    fn heartbeat(&self, controller: u64) {
+        let at = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        let beat = [at.to_be_bytes(), controller.to_be_bytes()].concat();
+        fs::write(self.path("store/state/heartbeat"), beat).unwrap();
+    }
+
     fn probe(&self) -> PathBuf {
         let found = fs::read_dir(self.path("store")).unwrap().flatten();
         let mut probes = found.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/.probe-"));
         let probe = probes.next().unwrap();
         assert_eq!(probes.next(), None);
         probe
+    }
+
+    /// Has the store answer nobody: there is no reader of the pipe that the probe is now, so that whoever opens it waits,
+    /// as for a server that is gone. Returns its path.
+    fn silence(&self) -> PathBuf {
+        let probe = self.probe();
+        fs::remove_file(&probe).unwrap();
+        nix::unistd::mkfifo(&probe, Mode::S_IRWXU).unwrap();
+        probe
+    }
+
+    /// Has the fence take turns for some seconds.
+    fn pass(&self, watch: &mut Watch, seconds: u64) {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        self.until(watch, |_| Instant::now() >= end);
     }
 
     /// Has the fence take turns, each a fraction of a second long, until something is so. Returns what it says then.
@@ -198,7 +265,7 @@ fn a_full_store_closes_it_and_settings_are_read_anew() {
     assert!(matches!(stage.closed(&mut watch), Why::Full { free } if free > 0));
     stage.set(&Stage::settings());
     stage.open(&mut watch);
-    assert_eq!(stage.told(), ["kill", "start"]);
+    assert_eq!(stage.told(), ["stop", "start"], "there is room to save");
 }
 
 #[test]
@@ -228,15 +295,20 @@ fn a_store_that_refuses_writes_closes_it_after_a_while() {
     stage.open(&mut watch);
 }
 
-/// Nobody reads from this pipe, so whoever opens it waits, as for a server that is gone.
+/// Has a store that was silent answer again, for as long as the file is open.
+fn answer(probe: &Path) -> fs::File {
+    let released = OpenOptions::new().read(true).write(true).open(probe).unwrap();
+    fs::remove_file(probe).unwrap();
+    released
+}
+
 #[test]
 fn a_store_that_does_not_answer_closes_it_with_one_child_that_waits() {
     let stage = Stage::new();
+    stage.set(&Settings { others: vec!["c2".to_owned()], ..Stage::settings() });
     let mut watch = Watch::new(stage.machine.clone());
     stage.open(&mut watch);
-    let probe = stage.probe();
-    fs::remove_file(&probe).unwrap();
-    nix::unistd::mkfifo(&probe, Mode::S_IRWXU).unwrap();
+    let probe = stage.silence();
     let began = Instant::now();
     assert!(matches!(stage.closed(&mut watch), Why::NoWrite { for_seconds: 2.., .. }));
     assert!(began.elapsed() > Duration::from_secs(1), "it has patience");
@@ -253,13 +325,86 @@ fn a_store_that_does_not_answer_closes_it_with_one_child_that_waits() {
     assert!(state.state == Gate::Closed && state.killed, "{state:?}");
     drop(second);
     // The store answers again.
-    let released = OpenOptions::new().read(true).write(true).open(&probe).unwrap();
-    fs::remove_file(&probe).unwrap();
+    let released = answer(&probe);
     stage.open(&mut watch);
     assert_eq!(stage.told().last(), Some(&"start"));
     drop(released);
     drop(watch);
     assert_eq!(running(&stage.program), 0);
+}
+
+#[test]
+fn a_store_that_answers_no_controller_closes_nobody() {
+    let stage = Stage::new();
+    let others = PlayedOthers::default();
+    let told = others.clone();
+    stage.set(&Settings { others: vec!["c2".to_owned(), "c3".to_owned()], ..Stage::settings() });
+    let mut watch = Watch::new(stage.machine.clone()).with_others(others.clone());
+    stage.open(&mut watch);
+    assert!(told.told.get() > Duration::ZERO, "the others may ask, too");
+    *others.ages.borrow_mut() = BTreeMap::from([("c2", 4), ("c3", 9)]);
+    let probe = stage.silence();
+    stage.pass(&mut watch, 5);
+    assert_eq!((stage.told(), fence::look(&stage.machine.host()).unwrap().state), (vec![], Gate::Open));
+    // The charm says what the cluster waits for.
+    assert_eq!(stage.daemon.calls.take(), 1);
+    // It answers the others again, and not this one: they may take over.
+    others.ages.borrow_mut().insert("c3", 0);
+    stage.closed(&mut watch);
+    assert_eq!((stage.told(), stage.daemon.calls.take()), (vec!["kill"], 1));
+    drop(answer(&probe));
+    stage.open(&mut watch);
+    stage.pass(&mut watch, 1);
+    assert_eq!(stage.daemon.calls.take(), 2, "it answers, and soon after slurmctld may serve");
+}
+
+#[test]
+fn a_controller_that_does_not_answer_may_take_over() {
+    let stage = Stage::new();
+    let others = PlayedOthers::default();
+    stage.set(&Settings { others: vec!["c2".to_owned(), "c3".to_owned()], ..Stage::settings() });
+    let mut watch = Watch::new(stage.machine.clone()).with_others(others.clone());
+    stage.open(&mut watch);
+    others.ages.borrow_mut().insert("c2", 60);
+    let probe = stage.silence();
+    stage.closed(&mut watch);
+    drop(answer(&probe));
+}
+
+/// Nobody takes over from a single controller. One that gives a sign of life is not the only one, whatever the fence was
+/// told.
+#[test]
+fn a_single_controller_waits_for_its_store() {
+    let stage = Stage::new();
+    let mut watch = Watch::new(stage.machine.clone());
+    stage.open(&mut watch);
+    let probe = stage.silence();
+    stage.pass(&mut watch, 4);
+    assert_eq!((stage.told(), fence::look(&stage.machine.host()).unwrap().state), (vec![], Gate::Open));
+    drop(answer(&probe));
+    stage.heartbeat(0);
+    stage.pass(&mut watch, 2);
+    let probe = stage.silence();
+    stage.closed(&mut watch);
+    drop(answer(&probe));
+}
+
+#[test]
+fn the_charm_is_called_when_another_controller_serves() {
+    let stage = Stage::new();
+    let mut watch = Watch::new(stage.machine.clone());
+    stage.heartbeat(0);
+    stage.open(&mut watch);
+    stage.pass(&mut watch, 1);
+    assert_eq!(stage.daemon.calls.take(), 0, "who serves at first is no news");
+    stage.daemon.answers_calls.set(false);
+    stage.heartbeat(1);
+    stage.pass(&mut watch, 1);
+    assert_eq!(stage.daemon.calls.take(), 1);
+    stage.daemon.answers_calls.set(true);
+    stage.until(&mut watch, |_| stage.daemon.calls.get() == 1);
+    stage.pass(&mut watch, 1);
+    assert_eq!(stage.daemon.calls.take(), 1, "a call that was made is not made again");
 }
 
 thread_local! {

@@ -114,6 +114,13 @@ impl Lab {
             patience: std::time::Duration::from_secs(5),
             service: SLURMCTLD.to_owned(),
             reserve: 0,
+            others: self
+                .controllers
+                .iter()
+                .map(|own| own.host_name())
+                .filter(|own| *own != machine.host_name())
+                .collect(),
+            call: Vec::new(),
         };
         fence::ensure_settings(&machine.machine().writer(), &settings).unwrap();
         fence::ensure_running(&machine.machine().writer()).unwrap();

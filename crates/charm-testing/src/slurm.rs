@@ -182,8 +182,18 @@ impl FakeSlurm {
     }
 
     fn let_fences_look(&self) {
-        let machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        machines.iter().filter_map(Weak::upgrade).for_each(|machine| machine.let_fence_look());
+        self.known_machines().iter().for_each(|machine| machine.let_fence_look());
+    }
+
+    fn known_machines(&self) -> Vec<Arc<Programs>> {
+        let machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner);
+        machines.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Says whether the fences of all these hosts can be asked, and none of them hears anything from its store.
+    pub(crate) fn is_silent_for(&self, hosts: &[String]) -> bool {
+        let machines = self.known_machines();
+        hosts.iter().all(|host| machines.iter().any(|machine| machine.says_silence(host)))
     }
 
     /// Remembers a machine of the cluster.

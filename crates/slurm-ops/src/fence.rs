@@ -5,12 +5,14 @@
 //! (the fence itself never touches the store), and *closes* when no write was durable for too long, when the store is
 //! not this cluster's or is not mounted, or when hardly any space is left. Closed means that slurmctld is killed, and
 //! that none starts: `ExecStartPre=` is this program called `guard`. After two good probes in a row the fence opens and
-//! starts the slurmctld that it had killed.
+//! starts the slurmctld that it had killed. A store that answers no controller at all closes nobody.
 //!
-//! [`decide`] says when, from what was seen; [`watch`] sees it; [`install`] puts the service in place; [`guard`] asks.
+//! [`decide`] says when, from what was seen; [`watch`] sees it; [`others`] are the fences of the other controllers;
+//! [`install`] puts the service in place; [`guard`] asks.
 
 pub mod guard;
 pub mod install;
+pub mod others;
 pub mod watch;
 
 pub use guard::guard;
@@ -64,6 +66,12 @@ pub struct Settings {
     /// Bytes that have to be free.
     #[serde(default = "reserve")]
     pub reserve: u64,
+    /// The hosts of the other controllers.
+    #[serde(default)]
+    pub others: Vec<String>,
+    /// What calls the charm of this unit.
+    #[serde(default)]
+    pub call: Vec<String>,
 }
 
 fn reserve() -> u64 {
@@ -159,6 +167,8 @@ pub enum Verdict {
 pub struct History {
     /// When the last write was begun that turned out to be durable.
     pub last_write: Duration,
+    /// When the store was last known to answer no controller at all.
+    pub silent_for_all: Duration,
     /// When anybody looked at the clock for the last time.
     pub last_look: Duration,
     /// What the last probe saw that was answered. `None`: none was yet.
@@ -209,14 +219,16 @@ impl Seen {
 
 /// Decides whether slurmctld may serve at the time `now`.
 pub fn decide(now: Duration, history: &History, settings: &Settings) -> Verdict {
-    let age = now.saturating_sub(history.last_write);
+    // Where nobody can write, nobody takes over.
+    let age = now.saturating_sub(history.last_write.max(history.silent_for_all));
     if age > settings.patience {
         // Nobody looked for most of that time, so nobody could have closed it before.
         if now.saturating_sub(history.last_look) > age / 2 || history.closed == Some(Why::Frozen) {
             return Verdict::Closed(Why::Frozen);
         }
         let error = history.seen.as_ref().and_then(|seen| seen.error.clone());
-        return Verdict::Closed(Why::NoWrite { for_seconds: age.as_secs(), error });
+        let for_seconds = now.saturating_sub(history.last_write).as_secs();
+        return Verdict::Closed(Why::NoWrite { for_seconds, error });
     }
     if let Some(why) = history.seen.as_ref().and_then(|seen| seen.objection(settings)) {
         return Verdict::Closed(why);
@@ -321,6 +333,8 @@ mod tests {
             patience: Duration::from_secs(30),
             service: "slurmctld.service".to_owned(),
             reserve: 1000,
+            others: Vec::new(),
+            call: Vec::new(),
         }
     }
 
@@ -333,6 +347,7 @@ mod tests {
         let good = Seen { mounted: true, marker: Some("lab\n".to_owned()), free: Some(1000), ..Seen::default() };
         let history = History {
             last_write: seconds(100),
+            silent_for_all: seconds(0),
             last_look: seconds(129),
             seen: Some(good.clone()),
             good: 9,
@@ -353,6 +368,18 @@ mod tests {
                 Some(no_write(Some("Input/output error"))),
             ),
             ("an error alone closes nothing", 110, with(failed), None),
+            (
+                "silent for everybody a moment ago",
+                500,
+                History { last_look: seconds(499), silent_for_all: seconds(498), ..history.clone() },
+                None,
+            ),
+            (
+                "and then for longer than may be",
+                529,
+                History { last_look: seconds(528), silent_for_all: seconds(498), ..history.clone() },
+                Some(Why::NoWrite { for_seconds: 429, error: None }),
+            ),
             ("a machine that stood still", 500, history.clone(), Some(Why::Frozen)),
             (
                 "one that did, and whose store has not answered yet",

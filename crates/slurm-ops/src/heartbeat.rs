@@ -4,10 +4,14 @@
 
 use crate::files::{self, FileError};
 use crate::machine::Host;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
+/// The file, below the state directory.
+pub(crate) const FILE: &str = "heartbeat";
+
 /// The last sign of life of the active controller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
     /// When, in seconds since 1970.
     pub at: u64,
@@ -18,11 +22,11 @@ pub struct Heartbeat {
 /// Reads the heartbeat, with a deadline. `None`: there is none, as for a moment during a hand-over, or it is just
 /// being written.
 pub fn heartbeat(host: &Host, state_directory: impl AsRef<Path>) -> Result<Option<Heartbeat>, FileError> {
-    Ok(files::read(host, state_directory.as_ref().join("heartbeat"))?.as_deref().and_then(parse))
+    Ok(files::read(host, state_directory.as_ref().join(FILE))?.as_deref().and_then(parse))
 }
 
 /// Two numbers of eight bytes, the most significant first.
-fn parse(content: &[u8]) -> Option<Heartbeat> {
+pub(crate) fn parse(content: &[u8]) -> Option<Heartbeat> {
     let (at, controller) = content.split_at_checked(8)?;
     let number = |bytes: &[u8]| bytes.try_into().map(u64::from_be_bytes).ok();
     Some(Heartbeat { at: number(at)?, controller: number(controller)? })

@@ -14,6 +14,7 @@ pub use crate::files::{Entry, entries as list, modified, read};
 
 use crate::files::direct;
 use crate::files::{self, FileError};
+use crate::heartbeat;
 use crate::machine::Host;
 use child::Trouble;
 use serde::Serialize;
@@ -155,12 +156,12 @@ fn direct_work(request: &Request) -> Result<Value, FileError> {
         Work::WriteOnce { draft, content } => value(direct::write_once(path, draft, &content.0, nobody)),
         Work::IsWritable { user } => value(direct::is_writable(path, *user)),
         Work::Space => value(direct::space(path)),
-        Work::Beat { stamp, marker } => value(Ok(beat(path, *stamp, marker))),
+        Work::Beat { stamp, marker, heartbeat } => value(Ok(beat(path, *stamp, marker, heartbeat))),
     }
 }
 
 /// The write comes first: what is read afterwards may come from a memory that no server stands behind.
-fn beat(path: &Path, stamp: u64, marker: &Path) -> Beat {
+fn beat(path: &Path, stamp: u64, marker: &Path, sign_of_life: &Path) -> Beat {
     // What seems to be gone is looked for once more, as everywhere.
     let look = || direct::read(marker).and_then(|found| found.map_or_else(|| direct::read(marker), |it| Ok(Some(it))));
     let written = direct::probe(path, stamp).and_then(|()| look());
@@ -168,7 +169,9 @@ fn beat(path: &Path, stamp: u64, marker: &Path) -> Beat {
         Ok(found) => (found.map(|found| String::from_utf8_lossy(&found.0).into_owned()), None),
         Err(error) => (None, Some(wire::Failure::from(error).to_string())),
     };
-    Beat { marker, error, space: path.parent().and_then(|directory| direct::space(directory).ok()) }
+    let heartbeat = direct::read(sign_of_life).ok().flatten().and_then(|found| heartbeat::parse(&found.0));
+    let space = path.parent().and_then(|directory| direct::space(directory).ok());
+    Beat { marker, error, heartbeat, space }
 }
 
 fn value(found: Result<impl Serialize, FileError>) -> Result<Value, FileError> {

@@ -138,6 +138,25 @@ pub fn stop(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
     job(writer, &["stop", "--", unit])
 }
 
+/// Stops a unit and does not wait for it.
+pub fn stop_no_block(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
+    job(writer, &["stop", "--no-block", "--", unit])
+}
+
+/// Starts a command as a unit of its own, and does not wait for it. Fails while that unit still runs.
+pub fn run_once(writer: &HostWriter, unit: &str, command: &[String], limit: Duration) -> Result<(), CommandError> {
+    writer
+        .command("systemd-run")
+        .args(["--quiet", "--collect", "--no-block"])
+        .arg(format!("--unit={unit}"))
+        .arg(format!("--property=RuntimeMaxSec={}", limit.as_secs()))
+        .arg("--")
+        .args(command.iter().cloned())
+        .deadline(JOB_DEADLINE)
+        .run()
+        .map(drop)
+}
+
 /// Ends all processes of a unit the hard way.
 pub fn kill(writer: &HostWriter, unit: &str) -> Result<(), CommandError> {
     let command = systemctl(writer.host()).args(["kill", "--signal=KILL", "--", unit]);

@@ -54,7 +54,8 @@ pub(super) fn prepare(facts: &Facts, attempts: &Attempts, identity: &Identity) -
     };
     steps.extend(facts.service_files()?.steps(&wanted).into_iter().map(Step::Service));
     if on_store {
-        let wanted = fence::settings(identity, &facts.configuration()?.accepted);
+        let accepted = &facts.configuration()?.accepted;
+        let wanted = fence::settings(&call.unit, &facts.host()?.name, identity, accepted);
         let tried = attempts.made(|step| matches!(step, Step::EnsureFence(_)));
         if !tried && !facts.fence()?.is_as(&wanted) {
             steps.push(Step::EnsureFence(wanted));

@@ -54,6 +54,7 @@ impl World {
         if rank == 1 {
             world.host.name = OTHER.parse().unwrap();
             world.peer.as_mut().unwrap().own.as_mut().unwrap().hostname = OTHER.parse().unwrap();
+            world.fence.settings.as_mut().unwrap().others = vec![OWN.to_owned()];
             world.leader = false;
         }
         world
@@ -105,6 +106,15 @@ fn a_settled_controller_on_a_store_does_nothing() {
         world.dispatch(&|_, _| None);
         assert_eq!(world.taken, [""; 0]);
         assert!(!world.retry_timer, "{:?}", world.conditions);
+    }
+}
+
+#[test]
+fn the_fence_knows_the_other_controllers_and_the_unit_to_call() {
+    for (rank, other) in [(0, OTHER), (1, OWN)] {
+        let settings = World::one_of_two(rank).settled().fence.settings.unwrap();
+        assert_eq!(settings.others, [other]);
+        assert!(settings.call.last().unwrap().contains("hooks/controllers-changed"), "{settings:?}");
     }
 }
 

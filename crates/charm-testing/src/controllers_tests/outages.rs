@@ -110,6 +110,21 @@ fn a_fence_kills_before_the_takeover_and_starts_again_after_the_heal() {
 }
 
 #[test]
+fn a_store_that_answers_nobody_closes_no_fence() {
+    let lab = Lab::new(2);
+    lab.fence(0);
+    lab.fence(1);
+    lab.store.fails(Some(Fault::Silent));
+    assert_eq!(lab.slurm.fail_over().as_deref(), Some("c1"));
+    assert!(!lab.controllers[0].is_fenced() && !lab.controllers[1].is_fenced());
+    lab.store.fails(None);
+    // The same for one of them alone: the other one takes over.
+    lab.controllers[0].store_fails(Some(Fault::Silent));
+    assert_eq!(lab.slurm.fail_over().as_deref(), Some("c2"));
+    assert!(lab.controllers[0].is_fenced() && !lab.controllers[1].is_fenced());
+}
+
+#[test]
 fn a_fence_that_opens_starts_only_what_it_killed() {
     let lab = Lab::new(2);
     lab.fence(1);

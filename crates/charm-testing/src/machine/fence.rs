@@ -56,8 +56,17 @@ impl Programs {
         }
     }
 
+    /// Says whether this is the machine of a host, can be asked, and hears nothing from its store.
+    pub(crate) fn says_silence(&self, host: &str) -> bool {
+        self.site.name() == host && !self.site.is_cut() && self.site.fault() == Some(Fault::Silent)
+    }
+
     fn fence_looks(&self, state: &mut State) {
         let Some(settings) = self.fence_settings() else { return };
+        // A store that answers nobody closes no fence, and opens none.
+        if self.says_silence(&self.site.name()) && self.slurm().is_silent_for(&settings.others) {
+            return;
+        }
         match self.objection(&settings) {
             Some(why) => self.fence_closes(state, why),
             None => self.fence_opens(state),

@@ -3,9 +3,11 @@
 //! Nothing here touches the store. The child does, and while it is held by one that does not answer, time goes on and
 //! decides.
 
-use super::{FenceState, Gate, History, STATE, Seen, Settings, VERSION, Verdict, decide, look, settings};
+use super::others::{self, Network, Nobody, Others};
+use super::{FenceState, Gate, History, STATE, Seen, Settings, VERSION, Verdict, Why, decide, look, settings};
 use crate::clock;
 use crate::files::{self, Access};
+use crate::heartbeat::{self, Heartbeat};
 use crate::hostname;
 use crate::machine::Machine;
 use crate::mounts::{self, Mount};
@@ -30,15 +32,27 @@ const CHILD: &str = "/run/slurmctld-charm/fence-child";
 const REMEMBERED: usize = 60;
 /// What a fence that did not run for a while gives the store before it closes.
 const GRACE: Duration = Duration::from_secs(3);
+/// A controller whose last write is older than this cannot write now.
+const CANNOT_WRITE: Duration = Duration::from_secs(2);
+/// The unit that calls the charm.
+const CALL: &str = "slurmctld-fence-call.service";
+/// How long a call may wait for a hook of the unit.
+const CALL_LIMIT: Duration = Duration::from_secs(600);
+/// When to try again to call.
+const CALL_AGAIN: Duration = Duration::from_secs(5);
 
 /// What is fenced.
 pub trait Daemon {
     /// Tells whether it runs.
     fn state(&self, service: &str) -> DaemonState;
+    /// Ends it in order, and does not wait for it.
+    fn stop(&self, service: &str);
     /// Ends it the hard way.
     fn kill(&self, service: &str);
     /// Starts it, and does not wait for it.
     fn start(&self, service: &str);
+    /// Starts the command that calls the charm, and tells whether it could.
+    fn call(&self, command: &[String]) -> bool;
 }
 
 /// What a daemon does, as far as a fence has to know.
@@ -73,6 +87,12 @@ impl Daemon for Service {
         }
     }
 
+    fn stop(&self, service: &str) {
+        if let Err(error) = systemd::stop_no_block(&self.0.writer(), service) {
+            say(&error);
+        }
+    }
+
     fn kill(&self, service: &str) {
         if let Err(error) = systemd::kill(&self.0.writer(), service) {
             say(&error);
@@ -86,13 +106,19 @@ impl Daemon for Service {
             say(&error);
         }
     }
+
+    /// A call of before may still wait for Juju. Then systemd refuses this one, and it is made later.
+    fn call(&self, command: &[String]) -> bool {
+        systemd::run_once(&self.0.writer(), CALL, command, CALL_LIMIT).is_ok()
+    }
 }
 
 /// Is the fence, for as long as the process lives.
 pub fn run() -> ExitCode {
     let machine = Machine::new();
     let daemon = Service(machine.clone());
-    let mut watch = Watch::new(machine);
+    let network = Network::start(&machine, others::PORT, boot_time);
+    let mut watch = Watch::new(machine).with_others(network);
     loop {
         let next = Instant::now() + RHYTHM;
         watch.turn(&daemon, next);
@@ -101,7 +127,7 @@ pub fn run() -> ExitCode {
 }
 
 /// Says something to the journal: systemd keeps what a service writes to its standard error.
-fn say(what: &dyn std::fmt::Display) {
+pub(super) fn say(what: &dyn std::fmt::Display) {
     eprintln!("{what}");
 }
 
@@ -132,6 +158,24 @@ pub struct Watch {
     last_write: Option<u64>,
     host_name: String,
     clock: fn() -> Duration,
+    others: Box<dyn Others>,
+    /// The store does not answer the last probe.
+    silent: bool,
+    /// There was a fresh sign of life when the store answered last, which a single controller does not give.
+    several: bool,
+    /// What the charm was called for, or is to be called for since a moment.
+    news: News,
+    call: Option<Instant>,
+}
+
+/// What a charm has to know at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct News {
+    closed: bool,
+    /// The store has not answered for long, and no other controller either.
+    unanswered: bool,
+    /// Which controller serves, by its place in slurm.conf.
+    serving: Option<u64>,
 }
 
 /// The child and what it was asked.
@@ -157,7 +201,14 @@ impl Watch {
         let now = clock();
         let mut watch = Self {
             settings: None,
-            history: History { last_write: now, last_look: now, seen: None, good: 0, closed: None },
+            history: History {
+                last_write: now,
+                silent_for_all: Duration::ZERO,
+                last_look: now,
+                seen: None,
+                good: 0,
+                closed: None,
+            },
             child: Probe::default(),
             killed: false,
             told: None,
@@ -167,6 +218,11 @@ impl Watch {
             last_write: None,
             host_name: hostname::short(&host).map_or_else(|_| "unknown".to_owned(), |name| name.to_string()),
             clock,
+            others: Box::new(Nobody),
+            silent: false,
+            several: false,
+            news: News::default(),
+            call: None,
             boot_id,
             machine,
         };
@@ -175,6 +231,13 @@ impl Watch {
             watch.go_on(&before, now);
         }
         watch
+    }
+
+    /// Has it ask others.
+    #[must_use]
+    pub fn with_others(mut self, others: impl Others + 'static) -> Self {
+        self.others = Box::new(others);
+        self
     }
 
     /// Takes up what the fence before knew. After a while without one, nobody knows what the store did meanwhile: it is
@@ -186,6 +249,7 @@ impl Watch {
         self.history.last_write = if before.stale { last_write.max(least) } else { last_write };
         self.history.closed = before.why.clone().filter(|_| before.state == Gate::Closed);
         (self.killed, self.since) = (before.killed, before.since);
+        self.news.closed = before.state == Gate::Closed;
     }
 
     /// Probes, decides, says so and acts, within the time until `next`.
@@ -195,7 +259,39 @@ impl Watch {
         // First of all the clock: this machine may have stood still.
         self.judge(daemon, &settings, true);
         self.probe(&settings, next);
+        self.ask_others(&settings);
         self.judge(daemon, &settings, false);
+        self.call(daemon, &settings);
+    }
+
+    /// Finds out whether the store answers any controller. Without others nobody takes over.
+    fn ask_others(&mut self, settings: &Settings) {
+        self.others.tell(&settings.marker, self.history.last_write);
+        // A list of others that is not known yet is not "none".
+        if !self.silent || (settings.others.is_empty() && self.several) {
+            return;
+        }
+        self.others.ask(&settings.marker, &settings.others);
+        let cannot_write = |host: &String| self.others.heard(host).filter(|heard| heard.age > CANNOT_WRITE);
+        let heard: Option<Vec<Duration>> =
+            settings.others.iter().map(|host| cannot_write(host).map(|heard| heard.asked)).collect();
+        if let Some(heard) = heard {
+            let all = heard.into_iter().min().unwrap_or_else(self.clock);
+            self.history.silent_for_all = self.history.silent_for_all.max(all);
+        }
+    }
+
+    /// Calls the charm when there is news.
+    fn call(&mut self, daemon: &dyn Daemon, settings: &Settings) {
+        let unanswered = (self.clock)().saturating_sub(self.history.last_write) > settings.patience;
+        let news = News { closed: self.history.closed.is_some(), unanswered, ..self.news };
+        if self.news != news {
+            (self.news, self.call) = (news, Some(Instant::now()));
+        }
+        let due = self.call.is_some_and(|at| at <= Instant::now());
+        if due && !settings.call.is_empty() {
+            self.call = if daemon.call(&settings.call) { None } else { Some(Instant::now() + CALL_AGAIN) };
+        }
     }
 
     fn read_settings(&mut self) {
@@ -206,6 +302,8 @@ impl Watch {
         }
         // A file that cannot be read changes nothing.
         if let Some(settings) = settings(&host) {
+            // Their names are looked up before they are needed.
+            self.others.ask(&settings.marker, &settings.others);
             self.settings = Some((settings, written));
         }
     }
@@ -229,8 +327,8 @@ impl Watch {
             self.tell();
         }
         match verdict {
-            Verdict::Closed(_) if again || !was_closed => {
-                self.end(daemon, &settings.service);
+            Verdict::Closed(why) if again || !was_closed => {
+                self.end(daemon, &settings.service, &why);
             }
             Verdict::Open if was_closed => {
                 if self.killed || daemon.state(&settings.service) == DaemonState::Failed {
@@ -243,8 +341,8 @@ impl Watch {
     }
 
     /// Kills the daemon if it runs. One that is held by the store ends only when that answers, so the same process is
-    /// not told every second.
-    fn end(&mut self, daemon: &dyn Daemon, service: &str) {
+    /// not told every second. One with some space left is given the time to save its state.
+    fn end(&mut self, daemon: &dyn Daemon, service: &str, why: &Why) {
         let pid = match daemon.state(service) {
             DaemonState::Runs { pid } => Some(pid),
             // It may run.
@@ -253,7 +351,11 @@ impl Watch {
         };
         let told = self.told.is_some_and(|(to, at)| to == pid && at.elapsed() < TELL_AGAIN);
         if !told {
-            daemon.kill(service);
+            let first = self.told.is_none_or(|(to, _)| to != pid);
+            match why {
+                Why::Full { .. } if first => daemon.stop(service),
+                _ => daemon.kill(service),
+            }
             (self.killed, self.told) = (true, Some((pid, Instant::now())));
         }
     }
@@ -266,7 +368,7 @@ impl Watch {
         let (Some(talk), Some((began, sent))) = (&mut self.child.talk, self.child.asked) else { return };
         match talk.receive(next) {
             Ok(answer) => {
-                self.child.asked = None;
+                (self.child.asked, self.silent) = (None, false);
                 let took = u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX);
                 self.taken.push_back(took);
                 if self.taken.len() > REMEMBERED {
@@ -278,6 +380,7 @@ impl Watch {
                 self.take(settings, began, beat.unwrap_or_else(Beat::failed));
             }
             Err(error) if error.kind() == ErrorKind::TimedOut => {
+                self.silent = true;
                 if sent.elapsed() > ABANDON && !self.child.killed {
                     talk.kill();
                     self.child.killed = true;
@@ -315,7 +418,8 @@ impl Watch {
         let Some(talk) = &mut self.child.talk else { return false };
         let began = (self.clock)();
         let probe = Path::new(&settings.directory).join(format!(".probe-{}", self.host_name));
-        let work = Work::Beat { stamp: clock::now(), marker: host.path(settings.marker_file()) };
+        let heartbeat = host.path(Path::new(&settings.state_directory).join(heartbeat::FILE));
+        let work = Work::Beat { stamp: clock::now(), marker: host.path(settings.marker_file()), heartbeat };
         match talk.send(&Request { path: host.path(probe), work }, next) {
             Ok(()) => {
                 self.child.asked = Some((began, Instant::now()));
@@ -335,6 +439,16 @@ impl Watch {
     fn take(&mut self, settings: &Settings, began: Duration, beat: Beat) {
         let mount = mounts::mount_at(&self.machine.host(), &settings.directory);
         let mounted = matches!(mount, Ok(Mount::Mounted { .. }));
+        let fresh = |beat: &Heartbeat| clock::now().saturating_sub(beat.at) <= 2 * settings.patience.as_secs();
+        let serving = beat.heartbeat.filter(fresh).map(|beat| beat.controller);
+        self.several = serving.is_some();
+        if serving.is_some() && serving != self.news.serving {
+            // The first one that is seen is no news: the charm was there when it began.
+            if self.news.serving.is_some() {
+                self.call = Some(Instant::now());
+            }
+            self.news.serving = serving;
+        }
         // Some file systems know nothing of their size.
         let space = beat.space.filter(|space| space.total > 0);
         let seen = Seen {

@@ -3,6 +3,7 @@
 use super::direct_work;
 use crate::files::direct::Owner;
 use crate::files::{FileError, Space};
+use crate::heartbeat::Heartbeat;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -49,10 +50,11 @@ pub(crate) enum Work {
         user: Option<Owner>,
     },
     Space,
-    /// Writes a probe, and looks at the marker and the space.
+    /// Writes a probe, and looks at the marker, at the heartbeat of slurmctld and at the space.
     Beat {
         stamp: u64,
         marker: PathBuf,
+        heartbeat: PathBuf,
     },
 }
 
@@ -92,6 +94,8 @@ impl<'de> Deserialize<'de> for Content {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Beat {
     pub(crate) marker: Option<String>,
+    /// The last sign of life of the controller that serves. `None`: there is none, or it is just being written.
+    pub(crate) heartbeat: Option<Heartbeat>,
     pub(crate) space: Option<Space>,
     /// Why the write, or the look at the marker, did not work.
     pub(crate) error: Option<String>,
