@@ -245,7 +245,7 @@ class Soak:
                     continue
                 assert reason in ("Node unexpectedly rebooted", "Duplicate jobid", "none"), (node, reason)
                 self.cluster.scontrol("update", f"nodename={node}", "state=resume")
-            pending = self.queue("pending", "JobID:20,Reason:60")
+            pending = self.queue("pending,requeue_hold", "JobID:20,Reason:60")
             self.waiting = len(pending)
             held = {job for job, reason in pending if "held" in reason.lower()}
             # Whole minutes: `5:07`.
@@ -254,7 +254,9 @@ class Soak:
                 for job, used in self.queue("running", "JobID:20,TimeUsed:20")
                 if ":" in used and int(used.split(":")[0]) >= 2
             }
-            excused = lambda job: self.fell_into_a_gap(job) or self.was_started_before_a_death(job)
+            # Slurm holds what it has had to start more than five times, and machines reboot often here.
+            often = {job for job, reason in pending if "launch failure limit" in reason}
+            excused = lambda job: job in often or self.fell_into_a_gap(job) or self.was_started_before_a_death(job)
             lost = {job for job in (held | stale) - self.in_doubt if not excused(job)}
             if lost:
                 self.show()
