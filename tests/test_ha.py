@@ -198,7 +198,7 @@ def test_a_controller_that_cannot_write_serves_nobody(trio, story):
     trio.await_serving(primary, others=True)
     story.await_accepted(time.time())
     trio.await_saved()
-    trio.cluster.await_message(trio.unit_of(primary), "store", 120)
+    trio.cluster.await_message(trio.unit_of(primary), "read-only", 120)
     story.phase("return")
     trio.make_writable(primary)
 
