@@ -43,9 +43,6 @@ LONGEST_SILENCE = 10
 # Jobs that were accepted so many seconds before a crash may be lost, or run twice: Slurm has not written them down.
 UNSAVED = SAVED_AFTER + 2
 
-# A store with less than this left, in bytes, is as good as full: fences keep twice as much free.
-NEARLY_FULL = 8 * 1024 * 1024
-
 UP = r"^active: (primary|backup\d*) - UP"
 
 
@@ -226,7 +223,8 @@ class Site:
     def fill(self, spare=0):
         """From now on the store takes no more than `spare` bytes: what is beyond is refused at once.
 
-        A MooseFS whose disks are full would hold its writers instead, as one does that is away.
+        A MooseFS whose disks are full would hold its writers instead, as one does that is away. Of a quota on all of it
+        `df` knows nothing, as with many file servers: only who writes is told.
         """
         self.on_store(f"""
         used=$(mfsdirinfo -r "$mount" | grep -o '[0-9]*' | tail -n 1)
