@@ -318,12 +318,13 @@ class Site:
         read = lambda: self.job(job).get("JobState")
         return eventually(read, lambda seen: seen == state, f"state of job {job}", seconds)
 
-    def await_saved(self):
-        """Waits until slurmctld has written down what it knows of jobs now; before that a crash forgets them."""
+    def await_saved(self, file="job_state"):
+        """Waits until slurmctld has written down what it knows of jobs now (or of nodes: `node_state`); before that a
+        crash forgets them."""
         now = time.time()
         # The store counts whole seconds.
-        written = lambda: float(self.anywhere(f"stat --format=%Y {STATE}/job_state")) > now
-        eventually(lambda: time.time() > now + SAVED_AFTER or written(), bool, "job_state is written", 30)
+        written = lambda: float(self.anywhere(f"stat --format=%Y {STATE}/{file}")) > now
+        eventually(lambda: time.time() > now + SAVED_AFTER or written(), bool, f"{file} is written", 30)
 
     def start_beating(self):
         """Starts a job on the first node that beats each second, and returns it when it is written down."""

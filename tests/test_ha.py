@@ -265,6 +265,8 @@ def test_what_changed_just_before_a_crash_has_changed_after_it(trio, change):
             after = sorted(set(read()) - {gone.replace("/", "-")})
             cluster.juju.remove_unit(gone)
             eventually(lambda: trio.units("compute"), lambda seen: gone not in seen, f"units without {gone}", 180)
+            # Slurm writes a deletion down some seconds later, too.
+            trio.await_saved("node_state")
     eventually(read, lambda seen: seen == after, f"{change} on the primary", 180)
     cluster.juju.wait(jubilant.all_agents_idle, delay=0.2, timeout=120)
     trio.machine("poweroff", primary)
