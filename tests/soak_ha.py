@@ -255,7 +255,7 @@ class Soak:
         _, value = self.set.get("KillWait", (None, "30 sec"))
         self.configure("NoSuchKey=1")
         leader = self.site.cluster.leader("slurmctld")
-        self.site.cluster.await_message(leader, "NoSuchKey", 120)
+        self.site.cluster.await_message(leader, "slurm-conf-parameters refused", 120)
         self.configure(f"KillWait={value.split()[0]}")
         self.expect("KillWait", lambda: self.site.cluster.setting("KillWait"), value)
 
