@@ -134,12 +134,12 @@ class Site:
 
     def await_boot(self, host):
         """Waits until the machine of a controller takes commands and has booted."""
-        booted = lambda: self.state_of_boot(host) in ("running", "degraded")
+        booted = lambda: self.state_of_boot(self.controllers()[host]) in ("running", "degraded")
         eventually(booted, bool, f"{host} has booted", 60)
 
-    def state_of_boot(self, host):
+    def state_of_boot(self, machine):
         try:
-            return self.look(self.controllers()[host], "systemctl is-system-running || true").strip()
+            return self.look(machine, "systemctl is-system-running || true").strip()
         except Silent:
             return None
 
@@ -209,24 +209,31 @@ class Site:
         self.cluster.root(self.controllers()[host], "umount", "--lazy", CHECKPOINT)
 
     def make_readonly(self, host):
-        self.cluster.root(self.controllers()[host], "mount", "-o", "remount,bind,ro", CHECKPOINT)
+        """Lays the same store over itself, read-only: what is open for writing now would hold a remount."""
+        lines = f"mount --internal-only --bind {CHECKPOINT} {CHECKPOINT}"
+        ro = f"mount --internal-only -o remount,bind,ro {CHECKPOINT}"
+        self.cluster.shell(self.controllers()[host], f"{lines}\n{ro}")
 
     def make_writable(self, host):
-        self.cluster.root(self.controllers()[host], "mount", "-o", "remount,bind,rw", CHECKPOINT)
+        """Takes away what was laid over, if anything is."""
+        over = f"grep -c ' {CHECKPOINT} .* - fuse' /proc/self/mountinfo"
+        script = f"while [ $({over}) -gt 1 ]; do umount --lazy {CHECKPOINT}; done"
+        self.cluster.shell(self.controllers()[host], script)
 
     def fill(self, spare=0):
         """From now on the store takes no more than `spare` bytes: what is beyond is refused at once.
 
-        A MooseFS whose disks are full would hold its writers instead, as one does that is away.
+        A MooseFS whose disks are full would hold its writers instead, as one does that is away. Of a quota on all of it
+        `df` knows nothing, as with many file servers: only who writes is told.
         """
         self.on_store(f"""
-        size=$(mfsdirinfo -s "$mount" | grep -o '[0-9]*' | tail -n 1)
-        mfssetquota -L $((size + {spare})) "$mount"
+        used=$(mfsdirinfo -r "$mount" | grep -o '[0-9]*' | tail -n 1)
+        mfssetquota -R $((used + {spare})) "$mount"
         """)
 
     def drain_store(self):
         """Undoes `fill`."""
-        self.on_store('mfsdelquota -a "$mount"')
+        self.on_store('mfsdelquota -A "$mount"')
 
     def on_store(self, script):
         """Runs a script on the machine of the store, with the store mounted at `$mount`."""
@@ -234,8 +241,8 @@ class Site:
         mount=/mnt/ha-store
         mkdir -p $mount
         mountpoint -q $mount || mfsmount -H $(hostname -I | cut -d' ' -f1) $mount
+        trap 'umount $mount' EXIT
         {script}
-        umount $mount
         """
         return self.cluster.shell(self.store(), lines)
 
@@ -257,11 +264,37 @@ class Site:
             self.slurm("scancel --user=ubuntu; scontrol update nodename=ALL state=resume || true", 60)
 
     def repair(self):
-        """Undoes what a story that failed half-way has left, so that the next one can be told."""
-        for machine in filter(None, [self.store(), *self.controllers().values()]):
+        """Undoes what a story that failed half-way has left, so that the next one can be told. Whatever cannot be
+        mended shows there."""
+        failures = (AssertionError, Silent, jubilant.CLIError, subprocess.TimeoutExpired)
+        machines = list(filter(None, [self.store(), *self.controllers().values()]))
+        for machine in machines:
             for verb in ("thaw", "heal", "poweron"):
                 with contextlib.suppress(AssertionError):
                     self.cluster.local("machine", verb, machine)
+        for machine in machines:
+            with contextlib.suppress(*failures):
+                read = lambda: self.state_of_boot(machine)
+                eventually(read, lambda seen: seen in ("running", "degraded"), f"machine {machine} has booted", 60)
+        if self.store():
+            with contextlib.suppress(*failures):
+                self.cluster.shell(self.store(), f"systemctl stop {SLOW} 2>/dev/null; pkill -CONT mfschunkserver; true")
+                self.drain_store()
+        for host, machine in self.controllers().items():
+            with contextlib.suppress(*failures):
+                self.make_writable(host)
+            with contextlib.suppress(*failures):
+                self.revive_mount(host)
+            with contextlib.suppress(*failures):
+                self.cluster.shell(machine, f"systemctl start jujud-machine-{machine}", seconds=120)
+            with contextlib.suppress(*failures):
+                if self.daemon(host) != "active":
+                    self.start_daemon(host)
+
+    def revive_mount(self, host):
+        """Takes away a mount whose process is dead, as an operator does; whoever looks there next mounts it anew."""
+        script = f"ls {CHECKPOINT}/. >/dev/null 2>&1 || umount --lazy {CHECKPOINT}; ls {CHECKPOINT}/. >/dev/null"
+        self.look(self.controllers()[host], script, 30)
 
     # Jobs
 
@@ -285,12 +318,13 @@ class Site:
         read = lambda: self.job(job).get("JobState")
         return eventually(read, lambda seen: seen == state, f"state of job {job}", seconds)
 
-    def await_saved(self):
-        """Waits until slurmctld has written down what it knows of jobs now; before that a crash forgets them."""
+    def await_saved(self, file="job_state"):
+        """Waits until slurmctld has written down what it knows of jobs now (or of nodes: `node_state`); before that a
+        crash forgets them."""
         now = time.time()
         # The store counts whole seconds.
-        written = lambda: float(self.anywhere(f"stat --format=%Y {STATE}/job_state")) > now
-        eventually(lambda: time.time() > now + SAVED_AFTER or written(), bool, "job_state is written", 30)
+        written = lambda: float(self.anywhere(f"stat --format=%Y {STATE}/{file}")) > now
+        eventually(lambda: time.time() > now + SAVED_AFTER or written(), bool, f"{file} is written", 30)
 
     def start_beating(self):
         """Starts a job on the first node that beats each second, and returns it when it is written down."""
@@ -320,13 +354,9 @@ class Site:
     @contextlib.contextmanager
     def submitting(self):
         """A client on a node submits a short job each second. What came of it is in the `Tally` when the block ends."""
-        tally = Tally(self)
-        tally.start()
-        try:
+        with Tally(self) as tally:
             yield tally
             tally.finish()
-        finally:
-            tally.stop()
 
 
 # Each submission is a process of its own, so that one that is held does not hold the next. A job leaves a line when it
@@ -376,6 +406,17 @@ class Tally:
         self.phases = []
         self.crashes = []
         self.undone = None
+
+    def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
 
     def phase(self, name):
         """What is measured from now on counts for this part of the story."""

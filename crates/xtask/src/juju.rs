@@ -13,6 +13,7 @@ use crate::{layout, program};
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// One model.
+#[derive(Clone, Copy)]
 pub(crate) struct Juju {
     model: &'static str,
 }
@@ -41,6 +42,26 @@ impl Juju {
         let mut command = self.command(subcommand, arguments)?;
         say(&format!("$ {}", program::describe(&command)));
         program::capture(&mut command, deadline)
+    }
+
+    /// The same, for a question that is no part of the story, or is asked again and again.
+    pub(crate) fn ask_quietly(&self, subcommand: &str, arguments: &[&str], deadline: Duration) -> Result<String> {
+        program::capture(&mut self.command(subcommand, arguments)?, deadline)
+    }
+
+    /// Returns what an action answered: key → value.
+    pub(crate) fn act(&self, unit: &str, action: &str, deadline: Duration) -> Result<Value> {
+        let text = self.ask_quietly("run", &[unit, action, "--format", "json"], deadline)?;
+        let document: Value = serde_json::from_str(&text).context("`juju run` did not print JSON")?;
+        Ok(document[unit]["results"].clone())
+    }
+
+    /// Has juju-local do to a machine what Juju has no command for: `poweroff`, `poweron` …
+    pub(crate) fn machine(&self, verb: &str, machine: &str) -> Result<()> {
+        let mut command = program::program(layout::dist_bin()?.join("juju-local"))?;
+        command.args(["machine", verb, machine, "-m", self.model]);
+        say(&format!("$ {}", program::describe(&command)));
+        program::run(&mut command)
     }
 
     pub(crate) fn status(&self) -> Result<Value> {

@@ -36,7 +36,7 @@ enum Task {
     Setup,
     /// Builds both charms and juju-local into dist/
     Pack(pack::Arguments),
-    /// Deploys slurmctld and two compute units on juju-local and runs a job on them
+    /// Deploys slurmctld and two compute units on juju-local and runs a job on them, or has a controller fail
     Demo(demo::Arguments),
     /// Runs the tests: every tier, or the one that is named
     Test(test::Arguments),

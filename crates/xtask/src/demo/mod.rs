@@ -1,8 +1,11 @@
-//! `cargo xtask demo`: from a checkout to a job on two dynamic nodes, and back again with `--rm`.
+//! `cargo xtask demo`: from a checkout to a job on two dynamic nodes, and back again with `--rm`. With `--ha` there are
+//! two controllers, and one fails: that is in `failover.rs`.
 //!
 //! A demo that is already there is destroyed first, not reused: the charms may have changed, and a demo that begins
 //! with nothing is the one worth seeing.
 
+mod client;
+mod failover;
 mod readiness;
 
 use std::collections::BTreeSet;
@@ -25,7 +28,10 @@ const JOB_WITHIN: Duration = Duration::from_secs(120);
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Takes the demo down again and leaves nothing of it on this machine
+    /// Shows how a second controller takes over from one whose machine loses power, while a job runs
+    #[arg(long)]
+    ha: bool,
+    /// Takes the demo down again, this one or that one, and leaves nothing of it on this machine
     #[arg(long)]
     rm: bool,
 }
@@ -34,10 +40,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if !program::is_root() {
         bail!("the demo boots machines, which only root may: run `sudo -E cargo xtask demo`");
     }
-    if arguments.rm { remove() } else { show() }
-}
-
-fn show() -> Result<()> {
+    if arguments.rm {
+        return remove();
+    }
     let juju = Juju::model(MODEL);
     let mut phases = Phases::begin();
     phases.phase("setup", setup::machines)?;
@@ -49,21 +54,22 @@ fn show() -> Result<()> {
         say("there is a demo already: destroying it, to begin with nothing");
         phases.phase("destroy the old demo", || juju.destroy())?;
     }
-    let outcome = phases
-        .phase("deploy", || deploy(&juju))
-        .and_then(|()| phases.phase("settle", || settle(&juju)))
-        .and_then(|()| phases.phase("job", || job(&juju)));
-    match outcome {
-        Ok(output) => print!("{output}"),
-        Err(error) => {
-            juju.show_trouble();
-            return Err(error);
-        }
+    let shown = if arguments.ha { failover::show(juju, &mut phases) } else { show(juju, &mut phases) };
+    if let Err(error) = shown {
+        juju.show_trouble();
+        return Err(error);
     }
-    juju.run("status", &[])?;
     say(&format!("== {}", phases.summary()));
-    say(GOING_ON);
+    say(if arguments.ha { failover::GOING_ON } else { GOING_ON });
     Ok(())
+}
+
+fn show(juju: Juju, phases: &mut Phases) -> Result<()> {
+    phases.phase("deploy", || deploy(juju))?;
+    phases.phase("settle", || settle(juju, &[("slurmctld", 1), ("compute", NODES)]))?;
+    let output = phases.phase("job", || job(juju))?;
+    print!("{output}");
+    juju.run("status", &[])
 }
 
 const GOING_ON: &str = "
@@ -78,32 +84,37 @@ The cluster stays up. To look around:
   cargo xtask demo --rm                                # takes it all down
 ";
 
-fn deploy(juju: &Juju) -> Result<()> {
-    let root = layout::root()?;
-    let relative = |name: &str| -> Result<String> {
-        let file = layout::charm_file(name)?;
-        Ok(format!("./{}", file.strip_prefix(&root).unwrap_or(&file).display()))
-    };
+fn deploy(juju: Juju) -> Result<()> {
+    add_model(juju)?;
+    juju.run("deploy", &[&packed("slurmctld")?])?;
+    juju.run("deploy", &[&packed("slurmd")?, "compute", "-n", &NODES.to_string()])?;
+    juju.run("integrate", &["slurmctld", "compute"])
+}
+
+/// Returns a charm file of `dist/` as one would type it.
+fn packed(name: &str) -> Result<String> {
+    let (root, file) = (layout::root()?, layout::charm_file(name)?);
+    Ok(format!("./{}", file.strip_prefix(&root).unwrap_or(&file).display()))
+}
+
+fn add_model(juju: Juju) -> Result<()> {
     if let Err(error) = juju.add() {
         // A model whose daemon was killed does not answer, and yet its name is taken.
         say(&format!("{error:#}: destroying what is left of an earlier demo"));
         juju.destroy()?;
         juju.add()?;
     }
-    juju.run("deploy", &[&relative("slurmctld")?])?;
-    juju.run("deploy", &[&relative("slurmd")?, "compute", "-n", &NODES.to_string()])?;
-    juju.run("integrate", &["slurmctld", "compute"])
+    Ok(())
 }
 
 /// Waits until every unit is active and idle, and shows what is awaited meanwhile.
-fn settle(juju: &Juju) -> Result<()> {
-    let expected = [("slurmctld", 1), ("compute", NODES)];
+fn settle(juju: Juju, expected: &[(&str, usize)]) -> Result<()> {
     let begun = Instant::now();
     let mut line = ProgressLine::new();
     let mut failing_since: Option<Instant> = None;
     loop {
         let status = juju.status()?;
-        let awaited = readiness::awaited(&status, &expected);
+        let awaited = readiness::awaited(&status, expected);
         if awaited.is_empty() {
             line.end();
             return Ok(());
@@ -121,7 +132,7 @@ fn settle(juju: &Juju) -> Result<()> {
 }
 
 /// Runs one job over all nodes as an ordinary user and returns what it printed.
-fn job(juju: &Juju) -> Result<String> {
+fn job(juju: Juju) -> Result<String> {
     let nodes = format!("-N{NODES}");
     let output = juju.ask("ssh", &["slurmctld/0", "srun", "-p", "compute", &nodes, "hostname"], JOB_WITHIN)?;
     let hosts: BTreeSet<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

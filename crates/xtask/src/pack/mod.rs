@@ -79,6 +79,27 @@ fn charms(names: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// Packs a charm of `tests/charms` that needs nothing beside its own files, and puts it beside ours.
+pub(crate) fn test_charm(name: &str) -> Result<()> {
+    let directory = layout::root()?.join("tests/charms").join(name);
+    let mut entries = vec![archive::Entry::file("manifest.yaml", TEST_MANIFEST)];
+    for file in ["metadata.yaml", "config.yaml"] {
+        let path = directory.join(file);
+        if path.is_file() {
+            entries.push(archive::Entry::file(file, read(&path)?));
+        }
+    }
+    entries.push(archive::Entry::executable("dispatch", read(&directory.join("dispatch"))?));
+    let bytes = archive::zip(entries)?;
+    let file = layout::charm_file(name)?;
+    fs::create_dir_all(layout::dist()?).context("could not make dist/")?;
+    replace_if_different(&file, &bytes, 0o644)?;
+    report(&file, bytes.len())
+}
+
+/// Juju 4 takes no charm without one.
+const TEST_MANIFEST: &str = "bases:\n- name: ubuntu\n  channel: '24.04'\n  architectures:\n  - amd64\n";
+
 /// Puts what goes into a charm beside its YAML files where charmcraft collects it, so that both ways pack the same.
 fn stage(name: &str, directory: &Path) -> Result<()> {
     build_charms(&[name.to_owned()])?;
