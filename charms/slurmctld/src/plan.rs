@@ -73,7 +73,8 @@ fn decide(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
     // What is on a store that is away cannot be read.
     let store_problem = Identity::store_problem(facts.store()?).filter(|_| identity::is_linked(facts).unwrap_or(false));
     let there: &[Question] = if store_problem.is_none() { &CONFIGURED } else { &[] };
-    facts.need(&[&elsewhere, there].concat())?;
+    let at_once = at_once(facts)?;
+    facts.need(&[&elsewhere, there, at_once].concat())?;
     let role = identity::role(facts)?;
     let mut conditions = Vec::new();
     if role == Role::Second {
@@ -96,6 +97,24 @@ fn decide(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
         }
         Role::Controller => Controller { facts, attempts, conditions }.plan(),
     }
+}
+
+/// What takes longest, and is asked beside all that does not depend on it, where slurmctld may answer: everybody needs
+/// that answer. On the disk of this machine only; what is on a store takes time to read, and may be silent.
+fn at_once(facts: &Facts) -> Result<&'static [Question], Ask> {
+    const OF_ALL: &[Question] = &[Question::PartitionSettings];
+    const OF_A_QUIET_HOOK: &[Question] =
+        &[Question::PartitionSettings, Question::Unit, Question::RejectedHost, Question::Peer, Question::PortOpen];
+    if identity::is_linked(facts)? || !facts.store()?.local {
+        return Ok(&[]);
+    }
+    let configuration = facts.configuration()?;
+    let may_answer = configuration.accepted.exists() && configuration.missing_include().is_none();
+    Ok(match (may_answer, facts.call()?.quiet) {
+        (false, _) => &[],
+        (true, false) => OF_ALL,
+        (true, true) => OF_A_QUIET_HOOK,
+    })
 }
 
 /// The name of the cluster is a matter of its controller, who knows the name that the cluster has.
