@@ -195,12 +195,20 @@ impl Controller<'_> {
         if on_store && !self.is_fence_open()? {
             return Ok(Plan::rest(self.conditions));
         }
+        if controllers.held {
+            self.conditions.push(Condition::OldControllers(controllers.serving.clone()));
+            return Ok(Plan::rest(self.conditions));
+        }
         if ready && !held_back {
             self.look_ahead(&situation, leader)?;
             let steps = self.serve(&situation, &controllers, leader)?;
             if !steps.is_empty() {
                 return Ok(Plan::steps(steps));
             }
+        }
+        // Others are told of a cluster that serves.
+        if controllers.adopted {
+            return Ok(Plan::rest(self.conditions));
         }
         let steps = share::share(&situation, facts, self.attempts, on_store, &mut self.conditions)?;
         if !steps.is_empty() {
