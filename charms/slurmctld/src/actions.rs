@@ -1,5 +1,6 @@
 //! Requests of the operator to a controller: who answers which, and what all of them have in common.
 
+mod adopt;
 mod config;
 mod controllers;
 mod explain;
@@ -28,6 +29,7 @@ pub fn act(act: &Act<'_>, action: &ActionName) -> Result<ActionResults, ActionFa
         names::ACTION_SHOW_CONFIG => config::show(act),
         names::ACTION_SHOW_CONTROLLERS => controllers::show(act),
         names::ACTION_TAKEOVER => controllers::takeover(act),
+        names::ACTION_ADOPT => adopt::adopt(act),
         names::ACTION_DESTROY_JOBS => nodes::destroy_jobs(act),
         names::ACTION_SMOKE_TEST => smoke::test(act),
         names::ACTION_REBOOT => reboot::reboot(act),

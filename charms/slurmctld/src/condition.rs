@@ -1,10 +1,11 @@
 //! Every reason why a controller unit is not as it should be, and what an operator reads about it.
 
 use crate::config::sources::ConfigSource;
+use crate::controllers::Serving;
 use crate::daemon::Daemon;
 use crate::facts::{Facts, RejectedHost};
 use crate::fence::Warning;
-use crate::identity::StateProblem;
+use crate::identity::{StateProblem, of_note};
 use crate::names;
 use charm::{AppName, Status, UnitName};
 use slurm_conf::{HostName, NodeName, PartitionName};
@@ -24,6 +25,8 @@ pub enum Condition {
     AwaitsCluster,
     /// slurm.conf does not list this host yet.
     AwaitsListing(HostName),
+    /// The cluster was adopted, and one of its old controllers may still serve.
+    OldControllers(Serving),
     /// This unit has not published its host. Until it has, no line of a controller is deleted.
     UnknownHost(UnitName),
     /// This host has no unit that stays, and still serves or has not stopped.
@@ -169,6 +172,13 @@ impl charm::runtime::Condition for Condition {
                 Status::blocked(format!("one controller only without {option}: `juju remove-unit {unit}`"))
             }
             Self::AwaitsCluster => Status::waiting("for the leader to make the cluster"),
+            Self::OldControllers(Serving::Host(host)) => {
+                Status::waiting(format!("for slurmctld of {host} to end: the cluster was adopted"))
+            }
+            Self::OldControllers(Serving::Unknown) => {
+                Status::waiting("for the last sign of life of an old controller to age: the cluster was adopted")
+            }
+            Self::OldControllers(Serving::Nobody) => Status::waiting("for Juju to name the units of this application"),
             Self::AwaitsListing(host) => Status::waiting(format!("for slurm.conf to list {host}")),
             Self::UnknownHost(unit) => Status::active(format!("waits for the host name of {unit}")),
             Self::BackupServes(None) => Status::active("serves"),
@@ -297,7 +307,16 @@ fn state(problem: &StateProblem, mount_related: bool) -> String {
         StateProblem::NotMounted => format!("nothing is mounted at {mount}: see the unit on `{endpoint}`"),
         StateProblem::ReadOnly => format!("{mount} is read-only: slurmctld has to write there"),
         StateProblem::Lost => format!("{state} is not this cluster's any more: restore it, or jobs are lost"),
-        StateProblem::Foreign(whose) => format!("{state} belongs to {whose}: check the mount"),
+        StateProblem::Foreign(whose) => match of_note(whose).filter(|_| mount_related) {
+            // A status is short, and the identifier of a model long.
+            Some((name, home)) => {
+                let action = names::ACTION_ADOPT;
+                format!(
+                    "the store is cluster {name}'s: check the mount, or run `{action} cluster={name}`; it is of {home}"
+                )
+            }
+            None => format!("{state} belongs to {whose}: check the mount"),
+        },
         StateProblem::Unmarked => format!("{state} has data but no cluster marker: check the mount"),
         StateProblem::Unreadable(why) => format!("{state} cannot be read: {why}"),
     }

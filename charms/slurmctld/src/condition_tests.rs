@@ -34,6 +34,7 @@ fn samples() -> Vec<Condition> {
         Condition::Second(unit.clone()),
         Condition::AwaitsCluster,
         Condition::AwaitsListing("juju-c9fc6f-1".parse().unwrap()),
+        Condition::OldControllers(Serving::Unknown),
         Condition::UnknownHost(unit),
         Condition::ControllerDeparts("juju-c9fc6f-1".parse().unwrap()),
         Condition::BackupServes(None),
@@ -79,6 +80,7 @@ fn samples() -> Vec<Condition> {
             | Condition::Second(_)
             | Condition::AwaitsCluster
             | Condition::AwaitsListing(_)
+            | Condition::OldControllers(_)
             | Condition::UnknownHost(_)
             | Condition::ControllerDeparts(_)
             | Condition::BackupServes(_)
@@ -131,6 +133,8 @@ fn statuses() -> Vec<Status> {
     let option = |value| OptionProblem::new(names::OPTION_PARAMETERS, value, "no");
     conditions.extend([Condition::Option(option("x")), Condition::Option(option(""))]);
     conditions.push(Condition::Store(Warning::NearlyFull { free: 40 << 20, total: 1 << 30 }));
+    conditions.push(Condition::OldControllers(Serving::Host("juju-c9fc6f-1".parse().unwrap())));
+    conditions.push(Condition::OldControllers(Serving::Nobody));
     conditions.push(Condition::BackupServes(Some("juju-c9fc6f-1".parse().unwrap())));
     conditions.push(Condition::AwaitsKey(crate::keys::Key::Jwt.name()));
     conditions.push(Condition::Unproven(Some(text("no"))));
@@ -145,6 +149,8 @@ fn statuses() -> Vec<Status> {
         StateProblem::Unreadable(text("no")),
     ];
     conditions.extend(problems.map(|problem| Condition::State { problem, mount_related: true }));
+    let foreign = StateProblem::Foreign(text("lab x/y"));
+    conditions.push(Condition::State { problem: foreign, mount_related: false });
     let daemons = [
         Daemon::Failing { reason: text("no") },
         Daemon::Silent { reason: None },

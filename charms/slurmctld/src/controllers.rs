@@ -58,6 +58,10 @@ pub struct Controllers {
     pub unknown: Vec<UnitName>,
     /// Hosts without a unit that stays, whose lines cannot go yet.
     pub departing: Vec<HostName>,
+    /// The cluster was adopted, and slurmctld has accepted no list of this application's yet.
+    pub adopted: bool,
+    /// One of its old controllers may serve, or this one cannot be listed: slurmctld must not start.
+    pub held: bool,
 }
 
 impl Controllers {
@@ -67,8 +71,15 @@ impl Controllers {
         let configs = [&configuration.accepted, &configuration.live];
         let listed = configs.into_iter().map(Config::controllers).find(|hosts| !hosts.is_empty()).unwrap_or_default();
         let begun = if listed.is_empty() { vec![own.clone()] } else { listed.clone() };
-        let mut found =
-            Self { listed, wanted: begun, serving: Serving::Nobody, unknown: Vec::new(), departing: Vec::new() };
+        let mut found = Self {
+            listed,
+            wanted: begun,
+            serving: Serving::Nobody,
+            unknown: Vec::new(),
+            departing: Vec::new(),
+            adopted: false,
+            held: false,
+        };
         if !identity::is_on_store(facts)? {
             return Ok(found);
         }
@@ -76,11 +87,21 @@ impl Controllers {
             let beat = facts.heartbeat()?.as_ref();
             found.serving = serving(&found.listed, beat, *facts.now()?, timeout(&configuration.accepted));
         }
-        if *facts.leader()?
-            && let Some(members) = facts.members()?
-        {
+        if !*facts.leader()? {
+            return Ok(found);
+        }
+        // The leader publishes the name of the cluster once slurmctld has accepted a list of this application's. Signs of
+        // life are counted by the accepted list: between the start and then, our own would pass for an old controller's.
+        let unnamed = facts.peer()?.as_ref().is_some_and(|peer| peer.cluster_name.is_none());
+        found.adopted = unnamed && !found.listed.is_empty() && !found.listed.contains(own);
+        if found.adopted {
+            found.wanted.clear();
+        }
+        if let Some(members) = facts.members()? {
             found.change(members, own);
         }
+        let begun = configuration.live.rank_of(own).is_some();
+        found.held = found.adopted && !begun && (found.serving != Serving::Nobody || !found.wanted.contains(own));
         Ok(found)
     }
 
@@ -177,7 +198,8 @@ mod tests {
         let (unknown, departing) = (Vec::new(), Vec::new());
         let serving = serving.map_or(Serving::Nobody, |name| Serving::Host(host(name)));
         let listed = hosts(listed);
-        let mut found = Controllers { wanted: listed.clone(), listed, serving, unknown, departing };
+        let mut found =
+            Controllers { wanted: listed.clone(), listed, serving, unknown, departing, adopted: false, held: false };
         found.change(&members(seen), &host("c1"));
         found.wanted.iter().map(HostName::as_str).collect::<Vec<_>>().join(" ")
     }

@@ -153,8 +153,13 @@ fn new_name(facts: &Facts) -> Result<ClusterName, Ask> {
 
 /// Returns the name in a note, if the note is of this application.
 fn named_in(note: &str, home: &str) -> Option<ClusterName> {
-    let (name, of) = note.split_once(' ')?;
+    let (name, of) = of_note(note)?;
     (of == home).then(|| name.parse().ok()).flatten()
+}
+
+/// Returns the name of the cluster in a note, and the model and application that the cluster is of.
+pub fn of_note(note: &str) -> Option<(&str, &str)> {
+    note.split_once(' ')
 }
 
 /// What stands between slurmctld and its state.

@@ -26,6 +26,7 @@ pub const ACTION_SHOW_CONFIG: &str = "show-current-config";
 pub const ACTION_SHOW_NODES: &str = "show-nodes";
 pub const ACTION_SHOW_CONTROLLERS: &str = "show-controllers";
 pub const ACTION_TAKEOVER: &str = "takeover";
+pub const ACTION_ADOPT: &str = "adopt";
 pub const ACTION_DESTROY_JOBS: &str = "destroy-jobs";
 pub const ACTION_SMOKE_TEST: &str = "smoke-test";
 pub const ACTION_REBOOT: &str = "reboot";
@@ -126,7 +127,7 @@ mod tests {
             OPTION_SOURCE,
         ];
         assert_eq!(declared(&["config", "options"]), names(&options));
-        let actions: [(&str, &[&str], bool); 11] = [
+        let actions: [(&str, &[&str], bool); 12] = [
             (ACTION_RESUME, &["nodename"], false),
             (ACTION_DRAIN, &["nodename", "reason"], false),
             (ACTION_SET_NODE_STATE, &["nodes", "state", "reason"], false),
@@ -134,6 +135,7 @@ mod tests {
             (ACTION_SHOW_NODES, &["nodes"], true),
             (ACTION_SHOW_CONTROLLERS, &[], true),
             (ACTION_TAKEOVER, &["controller"], false),
+            (ACTION_ADOPT, &["cluster", "force"], false),
             (ACTION_DESTROY_JOBS, &["nodes", "dry-run"], false),
             (ACTION_SMOKE_TEST, &["nodes", "timeout"], false),
             (ACTION_REBOOT, &["nodes", "asap", "max-unavailable", "reason", "cancel"], false),

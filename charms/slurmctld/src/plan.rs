@@ -73,7 +73,8 @@ fn decide(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
     // What is on a store that is away cannot be read.
     let store_problem = Identity::store_problem(facts.store()?).filter(|_| identity::is_linked(facts).unwrap_or(false));
     let there: &[Question] = if store_problem.is_none() { &CONFIGURED } else { &[] };
-    facts.need(&[&elsewhere, there].concat())?;
+    let at_once = at_once(facts)?;
+    facts.need(&[&elsewhere, there, at_once].concat())?;
     let role = identity::role(facts)?;
     let mut conditions = Vec::new();
     if role == Role::Second {
@@ -96,6 +97,24 @@ fn decide(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
         }
         Role::Controller => Controller { facts, attempts, conditions }.plan(),
     }
+}
+
+/// What takes longest, and is asked beside all that does not depend on it, where slurmctld may answer: everybody needs
+/// that answer. On the disk of this machine only; what is on a store takes time to read, and may be silent.
+fn at_once(facts: &Facts) -> Result<&'static [Question], Ask> {
+    const OF_ALL: &[Question] = &[Question::PartitionSettings];
+    const OF_A_QUIET_HOOK: &[Question] =
+        &[Question::PartitionSettings, Question::Unit, Question::RejectedHost, Question::Peer, Question::PortOpen];
+    if identity::is_linked(facts)? || !facts.store()?.local {
+        return Ok(&[]);
+    }
+    let configuration = facts.configuration()?;
+    let may_answer = configuration.accepted.exists() && configuration.missing_include().is_none();
+    Ok(match (may_answer, facts.call()?.quiet) {
+        (false, _) => &[],
+        (true, false) => OF_ALL,
+        (true, true) => OF_A_QUIET_HOOK,
+    })
 }
 
 /// The name of the cluster is a matter of its controller, who knows the name that the cluster has.
@@ -176,12 +195,20 @@ impl Controller<'_> {
         if on_store && !self.is_fence_open()? {
             return Ok(Plan::rest(self.conditions));
         }
+        if controllers.held {
+            self.conditions.push(Condition::OldControllers(controllers.serving.clone()));
+            return Ok(Plan::rest(self.conditions));
+        }
         if ready && !held_back {
             self.look_ahead(&situation, leader)?;
             let steps = self.serve(&situation, &controllers, leader)?;
             if !steps.is_empty() {
                 return Ok(Plan::steps(steps));
             }
+        }
+        // Others are told of a cluster that serves.
+        if controllers.adopted {
+            return Ok(Plan::rest(self.conditions));
         }
         let steps = share::share(&situation, facts, self.attempts, on_store, &mut self.conditions)?;
         if !steps.is_empty() {

@@ -162,8 +162,14 @@ pub fn announce(step: &Step) -> Option<Status> {
 }
 
 /// What Slurm knows, and what follows from it.
-const IN_SLURM: [Question; 5] =
-    [Question::Node, Question::MovedFrom, Question::StaleProcesses, Question::Occupancy, Question::LocalJobs];
+const IN_SLURM: [Question; 6] = [
+    Question::Glance,
+    Question::Node,
+    Question::MovedFrom,
+    Question::StaleProcesses,
+    Question::Occupancy,
+    Question::LocalJobs,
+];
 /// What a start or a reload of slurmd changes besides.
 const IN_THE_DAEMON: [Question; 5] =
     [Question::Daemon, Question::PartitionState, Question::Cause, Question::Complaint, Question::Skew];

@@ -326,13 +326,18 @@ pub fn status(facts: &Facts, conditions: &[Condition]) -> Status {
 
 /// The state of a node that is well, or that an administrator wants as it is.
 fn well(facts: &Facts) -> String {
-    let (Ok(NodeLookup::Present(record)), Ok(identity)) = (facts.node(), facts.identity()) else {
+    let (Ok(NodeLookup::Present(record)), Ok(identity)) = (facts.seen(), facts.identity()) else {
         return String::new();
     };
     let (state, app) = (word(record), identity.unit.app());
     // What an administrator wants is no fault; an old reason of a node that is back says nothing.
     let reason = if record.has("DRAIN") || record.has("FAIL") { record.reason.as_str() } else { "" };
-    match facts.partition_state().ok().and_then(Option::as_deref) {
+    let glance = facts.glance().ok().and_then(Option::as_ref);
+    let partition_state = match glance {
+        Some(glance) => glance.partition_state.as_ref(),
+        None => facts.partition_state().ok().and_then(Option::as_ref),
+    };
+    match partition_state.map(String::as_str) {
         Some(partition) if !partition.eq_ignore_ascii_case("UP") => {
             let by_option = facts.options().is_ok_and(|options| {
                 options.partition.as_ref().is_ok_and(|partition| partition.get("State").is_some())

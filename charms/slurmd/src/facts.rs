@@ -15,7 +15,7 @@ use slurm_interface::ControllerData;
 use slurm_ops::files;
 use slurm_ops::journal::{self, Cause};
 use slurm_ops::keys::{AUTH_KEY_FILE, KeySet};
-use slurm_ops::scontrol::{self, Candidate, NodeLookup};
+use slurm_ops::scontrol::{self, Candidate, Glance, NodeLookup};
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_unit::install::Installation;
 use slurm_unit::service::{Running, ServiceFiles};
@@ -28,6 +28,8 @@ charm::facts! {
     look(view: &View, known) -> Error;
 
     // Looks begin in this order: what takes longest comes first.
+    /// What a glance tells about a node that is well. None: it takes a look at the whole record.
+    glance: Glance(Option<Glance>) = scontrol::glance(&view.host, &node_name(&view.ctx.unit)),
     /// What slurmctld knows about this node. Asked only while slurmd runs: without it no command of Slurm works here.
     node: Node(NodeLookup) = scontrol::node(&view.host, &node_name(&view.ctx.unit)),
     /// slurmd, as systemd sees it.
@@ -93,6 +95,16 @@ charm::facts! {
     local_jobs: LocalJobs(Option<usize>) = scontrol::jobs_at_work(&view.host).map(|jobs| jobs.len()),
     /// By how many seconds this machine's clock is ahead of slurmctld's, if by too many.
     skew: Skew(Option<i64>) = machine::skew(view),
+}
+
+impl Facts {
+    /// The node, as far as a glance shows it, or else its whole record.
+    pub fn seen(&self) -> Result<&NodeLookup, charm::runtime::Ask<Question>> {
+        match self.glance()? {
+            Some(glance) => Ok(&glance.lookup),
+            None => self.node(),
+        }
+    }
 }
 
 /// Who this unit is.

@@ -49,7 +49,7 @@ const ALWAYS: [Question; 9] = [
 ];
 
 /// What takes longest, and is asked at once where slurmd can answer.
-const OF_A_RUNNING_NODE: [Question; 3] = [Question::Node, Question::PartitionState, Question::PortOpen];
+const OF_A_RUNNING_NODE: [Question; 2] = [Question::Glance, Question::PortOpen];
 
 /// What is asked about a unit that has controllers.
 const OF_A_MEMBER: [Question; 4] =

@@ -132,7 +132,7 @@ fn statuses() -> Vec<Status> {
     let mut statuses: Vec<Status> =
         troubles().iter().map(|one| status(&Facts::default(), std::slice::from_ref(one))).collect();
     let facts = World::joined().find_out(|facts| {
-        facts.need(&[Question::Node, Question::Identity])?;
+        facts.need(&[Question::Glance, Question::Identity])?;
         Ok(facts.clone())
     });
     statuses.extend(details().iter().map(|one| status(&facts, std::slice::from_ref(one))));

@@ -23,7 +23,7 @@ use slurm_interface::{ControllerData, SecretUri};
 use slurm_ops::journal::Cause;
 use slurm_ops::keys::{AuthKey, KeySet};
 use slurm_ops::packages::Obstacle;
-use slurm_ops::scontrol::{Candidate, NodeLookup, NodeRecord};
+use slurm_ops::scontrol::{Candidate, Glance, NodeLookup, NodeNotes, NodeRecord};
 use slurm_unit::Trigger;
 use slurm_unit::install::Installation;
 use slurm_unit::service::{Running, ServiceFiles};
@@ -346,6 +346,7 @@ impl World {
             Question::Note => Fact::Note(self.note.clone()),
             Question::Boot => Fact::Boot(self.boot.clone()),
             Question::Detected => Fact::Detected(self.detected.clone()),
+            Question::Glance => Fact::Glance(self.glance()),
             Question::Node => {
                 assert!(self.is_up(), "without slurmd no command of Slurm works");
                 Fact::Node(self.node.clone())
@@ -363,6 +364,24 @@ impl World {
             Question::ControllerDeletes => Fact::ControllerDeletes(self.controller_deletes),
             Question::LocalJobs => Fact::LocalJobs(self.local_jobs),
         }
+    }
+
+    fn glance(&self) -> Option<Glance> {
+        assert!(self.is_up(), "without slurmd no command of Slurm works");
+        let lookup = match &self.node {
+            NodeLookup::Present(record) => {
+                let well = ["IDLE", "MIXED", "ALLOCATED", "DYNAMIC_NORM"];
+                let plain = record.state.iter().all(|state| well.contains(&state.as_str()));
+                if !plain || record.partitions.len() != 1 || record.comment.is_empty() {
+                    return None;
+                }
+                // A glance does not show what an administrator noted.
+                NodeLookup::Present(NodeRecord { notes: NodeNotes::default(), ..record.clone() })
+            }
+            NodeLookup::Absent => return None,
+            NodeLookup::Unreachable { why } => NodeLookup::Unreachable { why: why.clone() },
+        };
+        Some(Glance { lookup, partition_state: self.partition_state.clone() })
     }
 
     /// Answers every question that `find` asks.

@@ -392,6 +392,7 @@ impl CommandRunner for Programs {
             )),
             "scontrol" if self.is_installed("slurm-client") => Some(slurm.lock().scontrol(root, &words)),
             "squeue" if self.is_installed("slurm-client") => Some(slurm.lock().squeue(root, &words)),
+            "sinfo" if self.is_installed("slurm-client") => Some(slurm.lock().sinfo(root, &words)),
             "scancel" if self.is_installed("slurm-client") => Some(slurm.lock().scancel(root, &words)),
             "sstat" if self.is_installed("slurm-client") => Some(slurm.lock().sstat(root, &words)),
             "srun" if self.is_installed("slurm-client") => Some(slurm.lock().srun(root, &words)),
@@ -454,7 +455,7 @@ fn only_looks(program: &str, words: &[&str]) -> bool {
             let verb = words.iter().find(|word| !word.starts_with("--"));
             matches!(verb, Some(&("ping" | "show" | "version" | "listjobs")))
         }
-        "apt-cache" | "journalctl" | "squeue" | "sdiag" | "sstat" | "slurmd" => true,
+        "apt-cache" | "journalctl" | "sinfo" | "squeue" | "sdiag" | "sstat" | "slurmd" => true,
         _ => false,
     }
 }

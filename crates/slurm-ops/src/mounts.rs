@@ -3,6 +3,9 @@
 
 use crate::files::{self, FileError};
 use crate::machine::Host;
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// What is mounted at a path.
@@ -35,7 +38,7 @@ fn parse(table: &str, path: &Path) -> Mount {
     for line in table.lines() {
         let Some((mount, source)) = line.split_once(" - ") else { continue };
         let mut mount = mount.split(' ');
-        if mount.nth(4).map(unescape).as_deref().map(Path::new) != Some(path) {
+        if mount.nth(4).is_none_or(|at| Path::new(&*unescape(at)) != path) {
             continue;
         }
         let options = mount.next().unwrap_or_default();
@@ -46,16 +49,22 @@ fn parse(table: &str, path: &Path) -> Mount {
         let read_only = [options, of_server].iter().any(|options| options.split(',').any(|option| option == "ro"));
         found = match file_system {
             "autofs" => Mount::Trigger,
-            _ => Mount::Mounted { file_system: file_system.to_owned(), source: unescape(origin), read_only },
+            _ => {
+                Mount::Mounted { file_system: file_system.to_owned(), source: unescape(origin).into_owned(), read_only }
+            }
         };
     }
     found
 }
 
 /// The kernel writes what would end a word or a line as three octal digits, and the backslash with them.
-fn unescape(text: &str) -> String {
+fn unescape(text: &str) -> Cow<'_, str> {
+    // Nearly none has one, and each path that is touched is looked up.
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
     let escapes = [(r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\043", "#"), (r"\134", "\\")];
-    escapes.iter().fold(text.to_owned(), |text, (escaped, plain)| text.replace(escaped, plain))
+    Cow::Owned(escapes.iter().fold(text.to_owned(), |text, (escaped, plain)| text.replace(escaped, plain)))
 }
 
 /// Tells whether a path is on a file system that needs nobody else.
@@ -86,8 +95,15 @@ pub(crate) fn may_be_silent(host: &Host, path: &Path) -> bool {
     if ["/proc", "/sys", "/dev"].iter().any(|kernel| path.starts_with(kernel)) {
         return false;
     }
-    let table = std::fs::read(host.path("/proc/self/mountinfo")).unwrap_or_default();
+    let table = table(host).unwrap_or_default();
     is_elsewhere(&String::from_utf8_lossy(&table), path)
+}
+
+/// Reads the kernel's table in one go: it has no length, so that whoever guesses one asks again and again.
+fn table(host: &Host) -> io::Result<Vec<u8>> {
+    let mut table = Vec::with_capacity(64 * 1024);
+    File::open(host.path("/proc/self/mountinfo"))?.read_to_end(&mut table)?;
+    Ok(table)
 }
 
 fn is_elsewhere(table: &str, path: &Path) -> bool {

@@ -4,6 +4,7 @@
 //! the text, and whatever is not surely an answer counts as "could not ask".
 
 mod by_hand;
+mod glance;
 mod jobs;
 mod judge;
 mod node;
@@ -16,6 +17,7 @@ mod settings;
 mod smoke;
 
 pub use by_hand::{job_count, node_count, node_settings, partition_settings, update};
+pub use glance::{Glance, glance};
 pub use jobs::{
     JobPhase, JobRecord, LocalJobs, cancel_jobs, job_records, jobs, jobs_at_work, jobs_on, jobs_waiting_for, local_jobs,
 };

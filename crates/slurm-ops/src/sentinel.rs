@@ -1,10 +1,10 @@
 //! The note in a state directory that says which cluster it belongs to. Written once, when the cluster is born, and
-//! never again.
+//! again only when another application adopts the cluster.
 //!
 //! slurmctld starts on an empty directory as if there had never been a job, and the jobs that run are then killed as
 //! orphans. So nobody may start it before this note was found and read.
 
-use crate::files::{self, FileError, direct};
+use crate::files::{self, Access, FileError, direct};
 use crate::machine::{Host, HostWriter};
 use crate::store::wire::{Content, Work};
 use std::path::Path;
@@ -65,6 +65,12 @@ pub fn write_once(writer: &HostWriter, directory: impl AsRef<Path>, identity: &s
         }
         found => Ok(found),
     }
+}
+
+/// Makes a directory that is another cluster's this one's. Whoever reads the note meanwhile reads one of the two.
+pub fn replace(writer: &HostWriter, directory: impl AsRef<Path>, identity: &str) -> Result<(), FileError> {
+    let text = format!("{}\n", identity.trim());
+    files::replace(writer, directory.as_ref().join(FILE), text.as_bytes(), &Access::own(0o644)).map(drop)
 }
 
 #[cfg(test)]

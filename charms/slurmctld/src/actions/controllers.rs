@@ -8,6 +8,7 @@ use charm::text::{shown, table};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use slurm_conf::HostName;
+use slurm_ops::fence::{self, FenceState};
 use slurm_ops::scontrol::{self, ControllerPing};
 use slurm_unit::actions::refused;
 
@@ -78,6 +79,13 @@ pub(super) fn show(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     results = results.with("controllers", Value::from(entries).to_string()).with("table", table(&columns, &rows));
     if let Some(age) = seen.age {
         results = results.with("heartbeat-age", format!("{age} s"));
+    }
+    // As the fence of this unit has seen the store. One that does not run says nothing.
+    if let Some(state) = fence::look(&act.view.host).filter(|state| !state.stale) {
+        let FenceState { median_ms, worst_ms, free, total, .. } = state;
+        let mib = |bytes: u64| bytes / (1024 * 1024);
+        results = results.with("store-latency", format!("{median_ms} ms, at worst {worst_ms} ms"));
+        results = results.with("store-free", format!("{} of {} MiB", mib(free), mib(total)));
     }
     Ok(results)
 }

@@ -322,3 +322,15 @@ fn a_job_may_be_without_processes_as_long_as_a_prolog_may_take() {
     slurm.pass(std::time::Duration::from_secs(2 * 60));
     assert!(why().contains("no process"), "{}", why());
 }
+
+#[test]
+fn a_controller_on_its_own_disk_adopts_nothing() {
+    let (cluster, ..) = Cluster::at_rest();
+    let marker = cluster.machine.read("/var/lib/slurm/checkpoint/state/.cluster");
+    let refused = refuses(&cluster, "adopt", json!({"cluster": "lab"}));
+    assert!(
+        refused.starts_with("there is no store to adopt a cluster from: it takes option use-network-state"),
+        "{refused}"
+    );
+    assert_eq!(cluster.machine.read("/var/lib/slurm/checkpoint/state/.cluster"), marker);
+}

@@ -16,6 +16,7 @@ pub(super) fn call(view: &View) -> Call {
         home: format!("{}/{}", ctx.model_uuid, ctx.unit.app()),
         model_uuid: ctx.model_uuid.clone(),
         trigger: view.trigger(),
+        quiet: matches!(&ctx.event, Event::Hook(name) if name == "update-status"),
         last: view.departs(),
         teardown: is_teardown(&ctx.event),
         broken: broken(&ctx.event),

@@ -151,6 +151,8 @@ pub struct Call {
     pub home: String,
     pub model_uuid: String,
     pub trigger: Trigger,
+    /// Nothing suggests that something has changed: all there is to do is to look.
+    pub quiet: bool,
     /// Juju itself says that this unit goes: no question is needed.
     pub last: bool,
     /// This hook may be one of those that take a unit down.

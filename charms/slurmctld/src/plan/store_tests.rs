@@ -3,7 +3,7 @@
 use super::situations::World;
 use super::tests::{live, state_problem};
 use crate::condition::Condition;
-use crate::controllers::{Beat, Member, Started};
+use crate::controllers::{Beat, Member, Serving, Started};
 use crate::daemon::Daemon;
 use crate::facts::{MountEndpoint, StateDirectory, StoreMount};
 use crate::identity::StateProblem;
@@ -310,4 +310,33 @@ fn a_store_that_is_away_is_left_alone() {
             assert!(world.retry_timer);
         }
     }
+}
+
+#[test]
+fn an_adopted_cluster_starts_once_the_old_controllers_are_silent_and_with_its_own_hosts_alone() {
+    const NEW: &str = "juju-7d11e2-0";
+    let adopted = |members: Vec<Member>| {
+        let mut world = World::one_of_two(0);
+        world.host.name = NEW.parse().unwrap();
+        let peer = world.peer.as_mut().unwrap();
+        (peer.cluster_name, peer.own.as_mut().unwrap().hostname) = (None, NEW.parse().unwrap());
+        world.members = Some(members);
+        world.daemon = Daemon::Stopped;
+        world
+    };
+    let mut world = adopted(vec![member(0, Some(NEW)), member(1, None)]);
+    world.dispatch(&|_, _| None);
+    let first = Condition::OldControllers(Serving::Host(OWN.parse().unwrap()));
+    assert!(world.conditions.contains(&first) && world.retry_timer, "{:?}", world.conditions);
+    assert!(!world.took("write") && !world.took("start slurmctld") && !world.took("publish"), "{:?}", world.taken);
+    world.heartbeat = None;
+    world.dispatch(&|_, _| None);
+    assert!(world.took("start slurmctld"), "{:?}", world.taken);
+    assert_eq!(live(&world).controllers(), [NEW], "a unit that has published nothing holds no stranger's line");
+    assert!(world.peer.unwrap().cluster_name.is_some());
+    let mut unlisted = adopted(Vec::new());
+    unlisted.heartbeat = None;
+    unlisted.dispatch(&|_, _| None);
+    assert!(unlisted.conditions.contains(&Condition::OldControllers(Serving::Nobody)), "{:?}", unlisted.conditions);
+    assert!(!unlisted.took("start slurmctld"));
 }

@@ -21,7 +21,9 @@ fn controllers_that_do_not_answer_are_asked_once_in_a_hook() {
     let (node, _) = Node::joined();
     node.machine.controllers_answer(false);
     node.hook(&Hook::named("update-status"));
-    let asked = |calls: Vec<String>| calls.iter().filter(|call| call.starts_with("scontrol show node")).count();
+    let asked = |calls: Vec<String>| {
+        calls.iter().filter(|call| call.starts_with("sinfo") || call.starts_with("scontrol")).count()
+    };
     assert_eq!(asked(node.machine.take_calls()), 1);
     node.machine.controllers_answer(true);
     node.hook(&Hook::named(retry::EVENT));

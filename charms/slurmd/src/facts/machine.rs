@@ -110,14 +110,14 @@ pub(super) fn detected(view: &View) -> Result<Option<Node>, Error> {
 }
 
 pub(super) fn moved_from(known: &Facts) -> Option<String> {
-    match known.node() {
+    match known.seen() {
         Ok(NodeLookup::Present(record)) if address::is_foreign(&record.address) => Some(record.address.clone()),
         _ => None,
     }
 }
 
 pub(super) fn stale_processes(view: &View, known: &Facts) -> bool {
-    match (known.daemon(), known.node()) {
+    match (known.daemon(), known.seen()) {
         (Ok(_), Ok(NodeLookup::Absent)) => slurmd::remnants::processes(&view.host, names::SERVICE).len() > 1,
         (Ok(daemon), Ok(NodeLookup::Unreachable { .. })) => {
             slurmd::remnants::has_old(&view.host, names::SERVICE, daemon.main_pid)

@@ -2,7 +2,7 @@
 
 use super::daemon::stirred;
 use super::{Planning, Tried};
-use crate::facts::{Daemon, Facts, Identity};
+use crate::facts::{Daemon, Facts, Identity, Question};
 use crate::node::description;
 use crate::node::hardware::Hardware;
 use crate::node::lifecycle::{BootNote, NodeNote};
@@ -38,7 +38,11 @@ impl<'a> Situation<'a> {
     /// Puts the facts together.
     pub fn of(facts: &'a Facts) -> Planning<Self> {
         let (identity, daemon) = (facts.identity()?, facts.daemon()?);
-        let lookup = if daemon.running == Running::Up { facts.node()? } else { &NOT_RUNNING };
+        let up = daemon.running == Running::Up;
+        if up && facts.glance()?.is_none() {
+            facts.need(&[Question::Node, Question::PartitionState])?;
+        }
+        let lookup = if up { facts.seen()? } else { &NOT_RUNNING };
         let note = facts.note()?.node.as_ref().ok();
         let (hardware, detected_now) = hardware(facts, daemon, note)?;
         let own = facts.start_file()?.options.as_ref().filter(|options| options.name == identity.node);
@@ -46,6 +50,9 @@ impl<'a> Situation<'a> {
         let mut situation =
             Self { facts, identity, note, daemon, conf_on_disk, lookup, hardware, detected_now, desired: None };
         situation.desired = note.and_then(|note| situation.described(&note.requested));
+        if matches!(lookup, NodeLookup::Present(_)) && !situation.is_described() {
+            situation.lookup = facts.node()?;
+        }
         Ok(situation)
     }
 
@@ -53,6 +60,14 @@ impl<'a> Situation<'a> {
     pub fn described(&self, requested: &Node) -> Option<Node> {
         let hardware = self.hardware.as_ref()?.expected();
         Some(description::desired(&self.identity.unit.app(), hardware, requested, self.conf_on_disk))
+    }
+
+    /// Says whether the node is described as it should be, and nothing is to be noted of what its record has. Only then
+    /// a glance at the record is enough.
+    fn is_described(&self) -> bool {
+        let on_disk = self.conf_on_disk.map(description::open);
+        let at_rest = |note: &NodeNote| note.reregistration().is_none() && note.set_weight.is_none();
+        on_disk.is_some() && on_disk == self.desired && self.note.is_some_and(at_rest)
     }
 
     /// Says whether the description on the disk is what a request of the operator makes of this machine.

@@ -66,9 +66,8 @@ fn a_settled_dispatch_asks_nothing_that_costs_more_than_its_budget() {
     let mut asked = done.asked;
     asked.sort();
     let expected = [
-        Question::Node,
+        Question::Glance,
         Question::Daemon,
-        Question::PartitionState,
         Question::Controller,
         Question::Identity,
         Question::Options,

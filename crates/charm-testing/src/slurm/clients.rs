@@ -290,6 +290,45 @@ impl Slurm {
         says(json!({ "jobs": jobs.map(|(id, job)| job.shown(*id)).collect::<Vec<_>>() }).to_string())
     }
 
+    /// Shows one node, a line for each of its partitions, with the fields that are asked for.
+    pub(crate) fn sinfo(&mut self, root: &Path, words: &[&str]) -> Ended {
+        if let Some(silence) = self.silence(root) {
+            return fails(1, silence);
+        }
+        let after = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)).copied();
+        let (name, format) = (after("--nodes").unwrap_or_default(), after("--Format").unwrap_or_default());
+        let Some(node) = self.memory.nodes.get(name) else { return says("") };
+        let shown = self.shown_node(name, node);
+        let state = self.state_of(name, node).join("+").to_lowercase();
+        let text = |key: &str| match &shown[key] {
+            Value::String(text) if !text.is_empty() => text.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => "(null)".to_owned(),
+        };
+        let line = |partition: &String| {
+            let available = self.partition_state(partition).unwrap_or_else(|| "UP".to_owned()).to_lowercase();
+            let field = |field: &str| match field {
+                "NodeList" => name.to_owned(),
+                "StateComplete" => state.clone(),
+                "PartitionName" => partition.clone(),
+                "Available" => available.replace("inactive", "inact"),
+                "Features" => node.features.join(","),
+                "Memory" => text("real_memory"),
+                "CPUs" => text("cpus"),
+                "NodeAddr" => text("address"),
+                "NodeHost" => text("hostname"),
+                "Weight" => text("weight"),
+                "Gres" => text("gres"),
+                "Version" => text("version"),
+                "Comment" => text("comment"),
+                other => panic!("sinfo is not played with {other}"),
+            };
+            let fields = format.split(',').filter_map(|one| one.split_once(':'));
+            fields.map(|(name, after)| field(name) + after).collect::<String>() + "\n"
+        };
+        says(self.partitions_of(node).iter().map(line).collect::<String>())
+    }
+
     /// Lists the processes of jobs, which the nodes are asked for. Whatever happens it ends with success.
     pub(crate) fn sstat(&mut self, root: &Path, words: &[&str]) -> Ended {
         let jobs = words.iter().find_map(|word| word.strip_prefix("--jobs=")).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test without its stage has to end")]
 
+mod adoption;
 mod departures;
 mod knife;
 mod leaving;

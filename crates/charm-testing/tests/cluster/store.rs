@@ -32,11 +32,16 @@ impl World {
 
     /// The same, whose units have run no hook yet. Compute units are not integrated.
     pub fn to_be_on_store(model: Model, controllers: usize, nodes: usize) -> Self {
+        Self::to_be_on(&FakeStore::new(), model, controllers, nodes)
+    }
+
+    /// The same on a store that others have used.
+    pub fn to_be_on(store: &FakeStore, model: Model, controllers: usize, nodes: usize) -> Self {
         let mut world = Self::empty(model);
         let client = world.model.deploy("filesystem-client", CLIENT).unwrap();
         world.model.set_option(&world.controllers, "use-network-state", true.into()).unwrap();
         world.model.integrate((&world.controllers, "mount"), (&client, "mount")).unwrap();
-        world.store = Some((FakeStore::new(), client));
+        world.store = Some((store.clone(), client));
         for (app, count) in [(world.controllers.clone(), controllers), (world.computes.clone(), nodes)] {
             for _ in 0..count {
                 world.add_unit(&app);

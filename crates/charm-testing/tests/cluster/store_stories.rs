@@ -118,3 +118,14 @@ fn a_machine_that_boots_joins_again() {
     world.model.settle();
     assert_sound(&world, &["slurmctld-0", "slurmctld-1"]);
 }
+
+#[test]
+fn each_controller_tells_how_the_store_does() {
+    let world = World::on_store(2, 1);
+    for unit in world.controller_units() {
+        let done = world.model.run(&unit, &Hook::action("show-controllers", serde_json::json!({}))).unwrap();
+        assert_eq!(done.failure, None, "{unit}");
+        let (latency, free) = (&done.results["store-latency"], &done.results["store-free"]);
+        assert!(latency.contains(" ms, at worst ") && free.ends_with(" MiB"), "{unit}: {latency} {free}");
+    }
+}

@@ -11,6 +11,7 @@ impl World {
                 home: format!("{MODEL}/slurmctld"),
                 model_uuid: MODEL.to_owned(),
                 trigger: self.trigger,
+                quiet: false,
                 last: self.last,
                 teardown: self.teardown,
                 broken: self.broken.clone(),
