@@ -53,6 +53,9 @@ class Silent(Exception):
 class Site:
     """Controllers, nodes and a store. Machines are named by their ids; controllers by their hosts."""
 
+    # Where the state is.
+    state = STATE
+
     def __init__(self, cluster):
         self.cluster = cluster
         self.client = None
@@ -289,7 +292,7 @@ class Site:
         """Waits until slurmctld has written down what it knows of jobs now; before that a crash forgets them."""
         now = time.time()
         # The store counts whole seconds.
-        written = lambda: float(self.anywhere(f"stat --format=%Y {STATE}/job_state")) > now
+        written = lambda: float(self.anywhere(f"stat --format=%Y {self.state}/job_state")) > now
         eventually(lambda: time.time() > now + SAVED_AFTER or written(), bool, "job_state is written", 30)
 
     def start_beating(self):

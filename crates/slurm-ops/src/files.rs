@@ -21,7 +21,7 @@ mod link;
 pub(crate) mod tree;
 
 pub use link::{ensure_link, link_target};
-pub use tree::{Copy, remove_tree, rename};
+pub use tree::{Copy, remove_below, remove_tree, rename, rename_if_there};
 
 use crate::machine::{Host, HostWriter};
 use crate::store::wire::{Content, Work};

@@ -169,6 +169,23 @@ pub fn rename(writer: &HostWriter, from: impl AsRef<Path>, to: impl AsRef<Path>)
     perform(writer, from.as_ref(), work, |path, announce| rename_directly(path, &to, announce))
 }
 
+/// Renames what may not be there, such that it survives a power cut.
+pub fn rename_if_there(writer: &HostWriter, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), FileError> {
+    let there = writer.host().locate(&from).perform(|| Work::Access, super::direct::access_of)?.is_some();
+    if there { rename(writer, from, to) } else { Ok(()) }
+}
+
+/// Removes the directories in one whose names begin like this, with all that is in them.
+pub fn remove_below(writer: &HostWriter, path: impl AsRef<Path>, prefix: &str) -> Result<(), FileError> {
+    let path = path.as_ref();
+    for found in details(writer.host(), path)?.unwrap_or_default() {
+        if found.kind == Kind::Directory && found.name.starts_with(prefix) {
+            remove_tree(writer, path.join(&found.name))?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes a directory with all that is in it, as far as it is there.
 pub fn remove_tree(writer: &HostWriter, path: impl AsRef<Path>) -> Result<(), FileError> {
     let path = path.as_ref();
