@@ -43,7 +43,7 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             files::ensure_directory(host, target, &Access::slurm(0o755))?;
             files::ensure_link(host, names::CONFIGURATION_DIRECTORY, target, stamp)?;
         }
-        Step::StepAside(files) => return Ok(moved(moving::step_aside(host, files))),
+        Step::MakeWay(files) => return Ok(moved(moving::make_way(host, files))),
         Step::Agree { live, accepted } => {
             write(host, live, "")?;
             write(host, accepted, names::ACCEPTED)?;
@@ -266,7 +266,7 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
             }
         }
         Step::PrepareState(_) => facts.forget(&[Question::Store]),
-        Step::StepAside(_) | Step::MoveToStore(_) | Step::MoveToDisk(_) | Step::Arrive { .. } => {
+        Step::MakeWay(_) | Step::MoveToStore(_) | Step::MoveToDisk(_) | Step::Arrive { .. } => {
             facts.forget(&[Question::Store, Question::Aside, Question::StateProblem, Question::PartitionsSaved]);
             facts.forget(&CONFIGURED);
             facts.forget(&VOLATILE);

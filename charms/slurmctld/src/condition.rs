@@ -326,8 +326,7 @@ fn state(problem: &StateProblem, mount_related: bool) -> String {
 
 /// Says what a move waits for.
 fn moving(reason: &Moving) -> Status {
-    let (option, mount, endpoint) =
-        (names::OPTION_NETWORK_STATE, names::CHECKPOINT_DIRECTORY, names::ENDPOINT_MOUNT);
+    let (option, mount, endpoint) = (names::OPTION_NETWORK_STATE, names::CHECKPOINT_DIRECTORY, names::ENDPOINT_MOUNT);
     match reason {
         Moving::OtherUnits { to_store, units } => {
             let way = if *to_store { "to the store" } else { "to the local disk" };

@@ -36,7 +36,15 @@ fn the_place_follows_from_the_marker_and_the_link() {
         ("on a store, and is to leave it", &gone, mounted.clone(), &of(&ours), Some(SHARED), false, Place::Store),
         ("on a store that is away", &gone, StoreMount::Nothing, &gone, Some(SHARED), true, Place::Store),
         ("has left the store", &of(&ours), mounted.clone(), &gone, Some(SHARED), false, Place::Aside),
-        ("has left the store, which is silent", &of(&ours), mounted.clone(), &silent, Some(SHARED), false, Place::Aside),
+        (
+            "has left the store, which is silent",
+            &of(&ours),
+            mounted.clone(),
+            &silent,
+            Some(SHARED),
+            false,
+            Place::Aside,
+        ),
         ("a state aside that nobody uses", &of(&ours), mounted.clone(), &of(&ours), Some(SHARED), true, Place::Store),
     ];
     for (name, aside, mount, state, link, option, expected) in cases {

@@ -323,9 +323,7 @@ impl Controller<'_> {
         let again = |step: &Step| matches!(step, Step::MarkAccepted(_)) || step.stops_for_a_move();
         let tried = self.attempts.made_since(saved, again);
         match self.facts.partition_settings()?.answer() {
-            Some(settings) if !tried => {
-                Ok(vec![Step::SavePartitions { partition, settings: settings.clone(), place }])
-            }
+            Some(settings) if !tried => Ok(vec![Step::SavePartitions { partition, settings: settings.clone(), place }]),
             _ => {
                 self.conditions.push(Condition::PartitionsUnsaved);
                 Ok(Vec::new())

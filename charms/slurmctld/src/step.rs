@@ -35,7 +35,7 @@ pub enum Step {
     LinkConfiguration { place: Place, stamp: String },
     /// Stops slurmctld and takes its state from where a store will be mounted to where no mount covers it. The files
     /// say so.
-    StepAside(Files),
+    MakeWay(Files),
     /// Has slurm.conf say where the state is: the files in place, and those that slurmctld has accepted.
     Agree { live: Files, accepted: Files },
     /// Moves the state that is aside, and the configuration, to the store. slurmctld is stopped at the end.
@@ -167,7 +167,7 @@ pub enum Outcome {
 impl Step {
     /// Says whether slurmctld is stopped by it, for a moment.
     pub fn stops_for_a_move(&self) -> bool {
-        matches!(self, Self::StepAside(_) | Self::MoveToStore(_) | Self::MoveToDisk(_))
+        matches!(self, Self::MakeWay(_) | Self::MoveToStore(_) | Self::MoveToDisk(_))
     }
 
     /// Says whether a unit that leaves must not do this: it joins, starts or publishes something.
@@ -200,7 +200,7 @@ impl fmt::Display for Step {
                 let target = if *place == Place::Store { "the store" } else { names::ASIDE_CONFIGURATION };
                 write!(formatter, "link {} to {target}", names::CONFIGURATION_DIRECTORY)
             }
-            Self::StepAside(_) => write!(formatter, "make way for a mount at {}", names::CHECKPOINT_DIRECTORY),
+            Self::MakeWay(_) => write!(formatter, "make way for a mount at {}", names::CHECKPOINT_DIRECTORY),
             Self::Agree { .. } => write!(formatter, "have {} say where the state is", names::SLURM_CONF),
             Self::MoveToStore(_) => write!(formatter, "move to the store"),
             Self::MoveToDisk(_) => write!(formatter, "move to the local disk"),

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MARKER: &[&str] = &[sentinel::FILE, sentinel::DRAFT];
 
 /// Makes way for a mount.
-pub(super) fn step_aside(host: &HostWriter, files: &Files) -> Result<(), Error> {
+pub(super) fn make_way(host: &HostWriter, files: &Files) -> Result<(), Error> {
     files::ensure_directory(host, names::ASIDE_DIRECTORY, &Access::slurm(0o755))?;
     systemd::stop(host, names::SERVICE)?;
     files::rename(host, names::STATE_DIRECTORY, names::ASIDE_STATE)?;

@@ -56,8 +56,8 @@ impl Controller<'_> {
         match (place, situation.options.network_state) {
             (Place::Checkpoint, false) | (Place::Store, true) => Ok(Vec::new()),
             (Place::Aside, false) => Ok(withdraw_mount(facts)?.into_iter().collect()),
-            (Place::Checkpoint | Place::Aside, true) => self.to_store(situation, identity),
-            (Place::Store, false) => self.to_disk(situation, identity, controllers),
+            (Place::Checkpoint | Place::Aside, true) => self.go_to_store(situation, identity),
+            (Place::Store, false) => self.go_to_disk(situation, identity, controllers),
         }
     }
 
@@ -68,7 +68,7 @@ impl Controller<'_> {
         Ok(situation.is_at_rest() && !noted && Daemon::find(facts)? == Daemon::Answering)
     }
 
-    fn to_store(&mut self, situation: &Situation<'_>, identity: &Identity) -> Result<Vec<Step>, Ask> {
+    fn go_to_store(&mut self, situation: &Situation<'_>, identity: &Identity) -> Result<Vec<Step>, Ask> {
         let (facts, store) = (self.facts, self.facts.store()?);
         let others = facts.siblings()?;
         if !others.is_empty() {
@@ -82,7 +82,7 @@ impl Controller<'_> {
                 return Ok(self.waits(Moving::Occupied));
             }
             let files = with_state_at(&situation.live().files, Place::Aside);
-            return Ok(files.into_iter().map(Step::StepAside).collect());
+            return Ok(files.into_iter().map(Step::MakeWay).collect());
         }
         if let Some(step) = request_mount(facts)? {
             return Ok(vec![step]);
@@ -96,7 +96,7 @@ impl Controller<'_> {
         Ok(luggage.into_iter().map(Step::MoveToStore).collect())
     }
 
-    fn to_disk(
+    fn go_to_disk(
         &mut self,
         situation: &Situation<'_>,
         identity: &Identity,

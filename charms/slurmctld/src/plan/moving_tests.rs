@@ -66,10 +66,7 @@ fn the_state_is_out_of_the_way_before_a_mount_is_asked_for() {
     assert!(world.place("make way") < world.place("start slurmctld"));
     assert!(world.place("start slurmctld") < world.place("ask mount:5"));
     world.assert_serves_from(names::ASIDE_STATE);
-    assert_eq!(
-        world.reported(),
-        "waiting: to move to the store: nothing is mounted at /var/lib/slurm/checkpoint yet"
-    );
+    assert_eq!(world.reported(), "waiting: to move to the store: nothing is mounted at /var/lib/slurm/checkpoint yet");
     world.dispatch(&|_, _| None);
     assert_eq!(world.taken, [""; 0]);
     assert!(world.retry_timer);

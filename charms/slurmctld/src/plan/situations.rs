@@ -14,8 +14,8 @@ use crate::config::rollout::Overrides;
 use crate::controllers::{Beat, Member, Started};
 use crate::daemon::Daemon;
 use crate::facts::{
-    Aside, Asked, Attempts, Call, Compute, Fact, Facts, Host, Load, MountEndpoint, Peer, Question, RejectedHost, RemoteData,
-    StateDirectory, Store, StoreMount,
+    Aside, Asked, Attempts, Call, Compute, Fact, Facts, Host, Load, MountEndpoint, Peer, Question, RejectedHost,
+    RemoteData, StateDirectory, Store, StoreMount,
 };
 use crate::fence::Fence;
 use crate::keys::{Key, Keys};
@@ -186,7 +186,12 @@ impl World {
                 partitions_saved_at: None,
                 moved: Vec::new(),
             },
-            aside: Aside { state: StateDirectory::Absent, partitions_saved_at: None, moved: Vec::new(), incoming: None },
+            aside: Aside {
+                state: StateDirectory::Absent,
+                partitions_saved_at: None,
+                moved: Vec::new(),
+                incoming: None,
+            },
             move_fails: None,
             state_problem: None,
             partitions_saved: false,

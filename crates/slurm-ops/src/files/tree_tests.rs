@@ -7,9 +7,7 @@ fn machine() -> (tempfile::TempDir, Machine) {
     for made in ["from/hash.0/job.7", "from/empty"] {
         fs::create_dir_all(directory.path().join(made)).unwrap();
     }
-    for (path, text) in
-        [("from/.cluster", "lab"), ("from/job_state", "one"), ("from/hash.0/job.7/script", "sleep")]
-    {
+    for (path, text) in [("from/.cluster", "lab"), ("from/job_state", "one"), ("from/hash.0/job.7/script", "sleep")] {
         fs::write(directory.path().join(path), text).unwrap();
     }
     symlink("job_state", directory.path().join("from/latest")).unwrap();

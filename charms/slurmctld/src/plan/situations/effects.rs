@@ -37,7 +37,7 @@ impl World {
                 self.link = Some(names::SHARED_CONFIGURATION.to_owned());
             }
             Step::LinkConfiguration { .. } => self.link = Some(names::ASIDE_CONFIGURATION.to_owned()),
-            Step::StepAside(files) => {
+            Step::MakeWay(files) => {
                 self.daemon = Daemon::Stopped;
                 self.aside.state = std::mem::replace(&mut self.store.state, StateDirectory::Absent);
                 (self.live, self.accepted) = (files.clone(), files.clone());
