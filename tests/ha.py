@@ -53,6 +53,9 @@ class Silent(Exception):
 class Site:
     """Controllers, nodes and a store. Machines are named by their ids; controllers by their hosts."""
 
+    # Where the state is.
+    state = STATE
+
     def __init__(self, cluster):
         self.cluster = cluster
         self.client = None
@@ -323,7 +326,7 @@ class Site:
         crash forgets them."""
         now = time.time()
         # The store counts whole seconds.
-        written = lambda: float(self.anywhere(f"stat --format=%Y {STATE}/{file}")) > now
+        written = lambda: float(self.anywhere(f"stat --format=%Y {self.state}/{file}")) > now
         eventually(lambda: time.time() > now + SAVED_AFTER or written(), bool, f"{file} is written", 30)
 
     def start_beating(self):

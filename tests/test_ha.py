@@ -539,44 +539,6 @@ def test_a_cut_that_leaves_the_store_changes_nothing(shared):
     shared.cancel(job)
 
 
-# A cluster on a local disk that moves to a store, and back
-
-
-@pytest.fixture(scope="module")
-def local(new_cluster, charms):
-    site = ha.Charmed(ha.Wide(new_cluster().juju))
-    site.deploy_store(charms)
-    site.cluster.deploy_charm("slurmctld", APPLICATION, 1, config={"slurm-conf-parameters": ha.PARAMETERS})
-    site.cluster.deploy_compute(units=2)
-    site.cluster.juju.integrate(APPLICATION, "compute")
-    site.cluster.settle(store=1, slurmctld=1, compute=2)
-    site.prepare_nodes()
-    return site
-
-
-@slow
-def test_a_cluster_moves_to_a_store_and_back_with_its_jobs(local):
-    site, unit = local, f"{APPLICATION}/0"
-    job = site.start_beating()
-    held = site.submit("true", "--hold", "--array=1-1000")
-    for network, check in ((True, ["autofs", "fuse"]), (False, [])):
-        with site.submitting() as tally:
-            tally.phase("move")
-            site.cluster.juju.config(APPLICATION, {"use-network-state": network})
-            if network:
-                site.cluster.juju.integrate("filesystem-client:mount", f"{APPLICATION}:mount")
-            [host] = eventually(site.order, bool, "the list of controllers", 60)
-            moved = lambda: site.saves_on_store(host)
-            eventually(moved, lambda seen: seen == network, f"the state is on the store: {network}", 240)
-            tally.await_accepted(time.time())
-            site.cluster.await_message(unit, "^active: primary - UP", 180)
-        print(tally.summary())
-        assert tally.gaps["move"] <= 3 + 1, "control is away for at most three seconds"
-        tally.assert_kept()
-        assert site.job(f"{held}_1000").get("JobState") == "PENDING" or site.job(held)["JobState"] == "PENDING"
-        site.assert_beats(job)
-
-
 def lead(site, host):
     """Sees to it that a controller's unit is the leader: others are stopped until Juju chooses it."""
     wanted = site.unit_of(host)

@@ -1,13 +1,17 @@
 //! Makes one change, without deciding anything, and says what it found out. What a change means for the facts is here
 //! as well.
 
+mod moving;
+
 use crate::applications::Applications;
 use crate::config::files::{Config, Files};
+use crate::config::managed_keys;
 use crate::facts::{Asked, CONFIGURED, Fact, Facts, Question};
 use crate::keys::Key;
 use crate::names;
+use crate::place::Place;
 use crate::reboots::{Before, Reboots, Wish};
-use crate::step::{NodeChange, Outcome, Step};
+use crate::step::{Luggage, NodeChange, Outcome, Step};
 use charm::Status;
 use charm::tools::{Port, SecretAnswer};
 use slurm_conf::{HostList, NodeName};
@@ -34,13 +38,33 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             files::ensure_directory(host, names::STATE_DIRECTORY, &Access::slurm(0o700))?;
             sentinel::write_once(host, names::STATE_DIRECTORY, note)?;
         }
-        Step::LinkConfiguration { stamp } => {
-            files::ensure_directory(host, names::SHARED_CONFIGURATION, &Access::slurm(0o755))?;
-            files::ensure_link(host, names::CONFIGURATION_DIRECTORY, names::SHARED_CONFIGURATION, stamp)?;
+        Step::LinkConfiguration { place, stamp } => {
+            let target = if *place == Place::Store { names::SHARED_CONFIGURATION } else { names::ASIDE_CONFIGURATION };
+            files::ensure_directory(host, target, &Access::slurm(0o755))?;
+            files::ensure_link(host, names::CONFIGURATION_DIRECTORY, target, stamp)?;
         }
+        Step::MakeWay(files) => return Ok(moved(moving::make_way(host, files))),
+        Step::Agree { live, accepted } => {
+            write(host, live, "")?;
+            write(host, accepted, names::ACCEPTED)?;
+        }
+        Step::MoveToStore(Luggage { note, files, stamp }) => {
+            return Ok(moved(moving::to_store(host, note, files, stamp)));
+        }
+        Step::MoveToDisk(Luggage { note, files, stamp }) => {
+            return Ok(moved(moving::to_disk(host, note, files, stamp)));
+        }
+        Step::Arrive { stamp } => moving::arrive(host, stamp)?,
         Step::EnsureFence(settings) => {
             fence::ensure_settings(host, settings)?;
-            fence::ensure_running(host)?;
+            if fence::ensure_running(host)? {
+                fence::await_word(host);
+            }
+        }
+        Step::EndFence => {
+            fence::disable(host)?;
+            // Without settings the guard lets nobody start, and this step is known to be done.
+            files::remove(host, fence::SETTINGS)?;
         }
         Step::SecureKeys => keys::ensure_private(host, names::SLURM_USER)?,
         Step::MakeWorldReadable => {
@@ -67,8 +91,8 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         Step::NoteRejections(rejections) => note::write(host, rejections)?,
         Step::NoteOverrides(overrides) => note::write(host, overrides)?,
         Step::ForgetOverrides => note::remove::<crate::config::rollout::Overrides>(host)?,
-        Step::Reconfigure(_) => {
-            return Ok(Outcome::Reconfigure(scontrol::reconfigure(host, names::STATE_DIRECTORY)));
+        Step::Reconfigure(files) => {
+            return Ok(Outcome::Reconfigure(scontrol::reconfigure(host, managed_keys::state_directory(files))));
         }
         Step::RestoreOverrides(updates) => {
             let restored = scontrol::update(host, updates).map_err(|error| error.to_string());
@@ -88,8 +112,9 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             systemd::stop(host, names::SERVICE)?;
             fence::disable(host)?;
         }
-        Step::SavePartitions { partition, settings } => {
-            let saved = scontrol::save_partitions(host, partition, settings, names::PARTITION_STATE);
+        Step::SavePartitions { partition, settings, place } => {
+            let file = format!("{}/{}", place.state_directory(), names::PARTITION_STATE);
+            let saved = scontrol::save_partitions(host, partition, settings, file);
             // A failure leaves the older partitions saved, and the timer tries again.
             return Ok(Outcome::Saved(saved.unwrap_or_else(|error| {
                 tracing::warn!("partitions are not saved yet: {error}");
@@ -140,6 +165,15 @@ fn changed(outcome: Result<(), ScontrolError>) -> Outcome {
     }))
 }
 
+/// What a move could not do is tried again. Where it has come to shows in the next look.
+fn moved(outcome: Result<(), Error>) -> Outcome {
+    Outcome::Changed(outcome.map_err(|error| {
+        let why = charm::log::chain(&error);
+        tracing::warn!("{why}");
+        why
+    }))
+}
+
 /// Has a node rebooted such that it comes back as it was, as far as Slurm can be told so. The reason of one that is set
 /// aside is its operator's.
 fn reboot(host: &HostWriter, node: &NodeName, wish: &Wish, before: &Before) -> Result<(), ScontrolError> {
@@ -164,9 +198,15 @@ fn drain(host: &HostWriter, nodes: &[NodeName]) -> Result<(), ScontrolError> {
 
 /// Writes the files under their names with a suffix, slurm.conf last.
 fn write(host: &HostWriter, files: &Files, suffix: &str) -> Result<(), Error> {
+    write_at(host, names::CONFIGURATION_DIRECTORY, files, suffix)
+}
+
+/// Does the same in another directory than theirs.
+fn write_at(host: &HostWriter, directory: &str, files: &Files, suffix: &str) -> Result<(), Error> {
     for (path, text) in files.entries() {
+        let name = path.rsplit('/').next().unwrap_or_default();
         if let Some(text) = text {
-            files::replace(host, format!("{path}{suffix}"), text.as_bytes(), &Access::slurm(0o644))?;
+            files::replace(host, format!("{directory}/{name}{suffix}"), text.as_bytes(), &Access::slurm(0o644))?;
         }
     }
     Ok(())
@@ -187,6 +227,8 @@ pub fn announce(step: &Step) -> Option<Status> {
         Step::StartDaemon => Some(Status::maintenance("starting slurmctld")),
         Step::RestartDaemon | Step::RestartStandby => Some(Status::maintenance("restarting slurmctld")),
         Step::HandOver { host, .. } => Some(Status::maintenance(format!("leaving: {host} takes over"))),
+        Step::MoveToStore(_) => Some(Status::maintenance("moving to the store")),
+        Step::MoveToDisk(_) => Some(Status::maintenance("moving to the local disk")),
         _ => None,
     }
 }
@@ -224,6 +266,17 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
             }
         }
         Step::PrepareState(_) => facts.forget(&[Question::Store]),
+        Step::MakeWay(_) | Step::MoveToStore(_) | Step::MoveToDisk(_) | Step::Arrive { .. } => {
+            facts.forget(&[Question::Store, Question::Aside, Question::StateProblem, Question::PartitionsSaved]);
+            facts.forget(&CONFIGURED);
+            facts.forget(&VOLATILE);
+        }
+        Step::Agree { live, accepted } => {
+            in_place(facts, live);
+            accept(facts, accepted);
+            facts.forget(&VOLATILE);
+        }
+        Step::EndFence => facts.forget(&[Question::Fence]),
         // All that was read in the directory of before.
         Step::LinkConfiguration { .. } => {
             facts.forget(&[Question::ConfigurationLink]);
@@ -249,15 +302,7 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
             in_place(facts, files);
             facts.forget(&VOLATILE);
         }
-        Step::MarkAccepted(files) => {
-            if let Ok(mut configuration) = facts.configuration().cloned() {
-                configuration.accepted = Config::read(files.clone(), &configuration.included);
-                facts.learn(Fact::Configuration(configuration));
-            }
-            facts.learn(Fact::PartitionsSaved(false));
-            // A sign of life counts hosts by their places in a list, and this is another list.
-            facts.forget(&[Question::Heartbeat]);
-        }
+        Step::MarkAccepted(files) => accept(facts, files),
         Step::NoteRejections(rejections) => {
             let noted = if rejections.is_empty() { Noted::Absent } else { Noted::Known(rejections.clone()) };
             facts.learn(Fact::Rejections(noted));
@@ -298,6 +343,17 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         // Whether these took is seen in a later dispatch; until then the attempt counts.
         Step::AddSecret(..) | Step::GrantSecret(..) => {}
     }
+}
+
+/// What was accepted counts from now on.
+fn accept(facts: &mut Facts, files: &Files) {
+    if let Ok(mut configuration) = facts.configuration().cloned() {
+        configuration.accepted = Config::read(files.clone(), &configuration.included);
+        facts.learn(Fact::Configuration(configuration));
+    }
+    facts.learn(Fact::PartitionsSaved(false));
+    // A sign of life counts hosts by their places in a list, and this is another list.
+    facts.forget(&[Question::Heartbeat]);
 }
 
 /// A file that was written is its new content.

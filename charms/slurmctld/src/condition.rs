@@ -59,6 +59,8 @@ pub enum Condition {
     SeveralDefaults(Vec<String>),
     /// slurmctld is kept from its state.
     State { problem: StateProblem, mount_related: bool },
+    /// The cluster is to move to a store, or back to the local disk, and has not.
+    Moving(Moving),
     /// The fence does not run, so that slurmctld must not.
     FenceDown,
     /// The fence keeps slurmctld from serving.
@@ -103,6 +105,23 @@ pub enum Condition {
     RebootsUnreadable(String),
     /// What has to be known about this application, and whether it has left, could not be found out.
     Unaccounted(PartitionName),
+}
+
+/// What a move waits for. slurmctld serves all the while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Moving {
+    /// Only a single controller moves.
+    OtherUnits { to_store: bool, units: Vec<UnitName> },
+    /// Nobody is there who could mount a store.
+    NoClient,
+    /// A disk of its own is mounted where the store would be.
+    Occupied,
+    /// The store is not mounted yet.
+    AwaitsMount,
+    /// The store cannot become this cluster's.
+    Unusable(StateProblem),
+    /// It was tried, and slurmctld is back where it was.
+    Failed(String),
 }
 
 /// What holds the partition of an application that leaves.
@@ -212,6 +231,7 @@ impl charm::runtime::Condition for Condition {
                 Status::blocked(format!("{} all say Default=YES: choose with option {option}", names.join(", ")))
             }
             Self::State { problem, mount_related } => Status::blocked(state(problem, *mount_related)),
+            Self::Moving(reason) => moving(reason),
             Self::FenceDown => Status::waiting("for the fence of slurmctld to start"),
             Self::FenceClosed(why) => Status::waiting(format!("for the store: {why}")),
             Self::Store(Warning::Slow { median, worst }) => {
@@ -269,6 +289,7 @@ impl charm::runtime::Condition for Condition {
             Self::Leaving | Self::Second(_) | Self::Undecided | Self::NotLeader => false,
             Self::Option(_) | Self::Rejected { .. } | Self::TakenBack(_) | Self::UnusableData { .. } => false,
             Self::PartitionTaken { .. } | Self::AwaitsPartition { .. } | Self::SeveralDefaults(_) => false,
+            Self::Moving(Moving::OtherUnits { .. } | Moving::NoClient) => false,
             _ => true,
         }
     }
@@ -319,6 +340,29 @@ fn state(problem: &StateProblem, mount_related: bool) -> String {
         },
         StateProblem::Unmarked => format!("{state} has data but no cluster marker: check the mount"),
         StateProblem::Unreadable(why) => format!("{state} cannot be read: {why}"),
+    }
+}
+
+/// Says what a move waits for.
+fn moving(reason: &Moving) -> Status {
+    let (option, mount, endpoint) = (names::OPTION_NETWORK_STATE, names::CHECKPOINT_DIRECTORY, names::ENDPOINT_MOUNT);
+    match reason {
+        Moving::OtherUnits { to_store, units } => {
+            let way = if *to_store { "to the store" } else { "to the local disk" };
+            Status::blocked(format!(
+                "option {option} `{to_store}`: only a single controller moves {way}: remove {} first",
+                charm::text::some(units)
+            ))
+        }
+        Moving::NoClient => Status::blocked(format!(
+            "option {option} `true`: integrate a file system client with `{endpoint}` to move to a store"
+        )),
+        Moving::Occupied => Status::blocked(format!(
+            "option {option} `true`: {mount} is a disk of its own, which cannot move: reset the option"
+        )),
+        Moving::AwaitsMount => Status::waiting(format!("to move to the store: nothing is mounted at {mount} yet")),
+        Moving::Unusable(problem) => Status::blocked(format!("cannot move to the store: {}", state(problem, true))),
+        Moving::Failed(why) => Status::waiting(format!("to try the move again: {why}")),
     }
 }
 

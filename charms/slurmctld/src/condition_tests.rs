@@ -1,10 +1,11 @@
 //! What an operator reads in each situation.
 
 use super::*;
+use crate::config::files::Files;
 use crate::config::rejections::Rejections;
 use crate::facts::{MountEndpoint, StateDirectory, StoreMount};
 use crate::plan::situations::World;
-use crate::step::Step;
+use crate::step::{Luggage, Step};
 use charm::runtime::Condition as _;
 use slurm_ops::packages::Obstacle;
 use slurm_unit::note::Noted;
@@ -51,6 +52,7 @@ fn samples() -> Vec<Condition> {
         Condition::AwaitsPartition { chosen: "gpu".to_owned(), there: vec!["compute".to_owned()] },
         Condition::SeveralDefaults(vec!["a".to_owned(), "b".to_owned()]),
         Condition::State { problem, mount_related: false },
+        Condition::Moving(Moving::AwaitsMount),
         Condition::FenceDown,
         Condition::FenceClosed("no write for 12 s".to_owned()),
         Condition::Store(Warning::Slow { median: 120, worst: 900 }),
@@ -97,6 +99,7 @@ fn samples() -> Vec<Condition> {
             | Condition::AwaitsPartition { .. }
             | Condition::SeveralDefaults(_)
             | Condition::State { .. }
+            | Condition::Moving(_)
             | Condition::FenceDown
             | Condition::FenceClosed(_)
             | Condition::Store(_)
@@ -151,6 +154,16 @@ fn statuses() -> Vec<Status> {
     conditions.extend(problems.map(|problem| Condition::State { problem, mount_related: true }));
     let foreign = StateProblem::Foreign(text("lab x/y"));
     conditions.push(Condition::State { problem: foreign, mount_related: false });
+    let units = || vec!["slurmctld/1".parse().unwrap(), "slurmctld/2".parse().unwrap()];
+    let moving = [
+        Moving::OtherUnits { to_store: true, units: units() },
+        Moving::OtherUnits { to_store: false, units: units() },
+        Moving::NoClient,
+        Moving::Occupied,
+        Moving::Unusable(StateProblem::Unmarked),
+        Moving::Failed(text("no")),
+    ];
+    conditions.extend(moving.map(Condition::Moving));
     let daemons = [
         Daemon::Failing { reason: text("no") },
         Daemon::Silent { reason: None },
@@ -193,7 +206,9 @@ fn statuses() -> Vec<Status> {
     let mut statuses: Vec<Status> = conditions.iter().map(shown).collect();
     // Said while a step is taken, and by what all charms share.
     let hand_over = Step::HandOver { rank: 1, host: text("juju-c9fc6f-1") };
-    let steps = [Step::StartDaemon, Step::RestartDaemon, hand_over];
+    let luggage = || Luggage { note: text("lab x/y"), files: Files::default(), stamp: text("1") };
+    let moves = [Step::MoveToStore(luggage()), Step::MoveToDisk(luggage())];
+    let steps = [Step::StartDaemon, Step::RestartDaemon, hand_over].into_iter().chain(moves).collect::<Vec<_>>();
     statuses.extend(steps.iter().filter_map(crate::apply::announce));
     statuses.extend([Status::maintenance("installing slurmctld"), Status::waiting("retrying after error: no")]);
     statuses
@@ -435,16 +450,6 @@ fn whatever_stands_between_slurmctld_and_its_state_blocks() {
     assert_eq!(
         with(|world| world.store.mount = StoreMount::Mounted { read_only: true }),
         "blocked: /var/lib/slurm/checkpoint is read-only: slurmctld has to write there"
-    );
-}
-
-#[test]
-fn a_file_system_that_is_wanted_too_late_is_told_so() {
-    let mut world = World::serving();
-    world.options.network_state = true;
-    assert_eq!(
-        shown(&world),
-        "blocked: option use-network-state `true`: the cluster has its state on the local disk, and nothing moves it yet: reset the option"
     );
 }
 

@@ -2,6 +2,7 @@
 
 use crate::facts::{Ask, Facts, StateDirectory, Store, StoreMount};
 use crate::names;
+use crate::place::Place;
 use slurm_conf::ClusterName;
 
 /// The prefix of a cluster's name when the operator gives none.
@@ -19,15 +20,9 @@ pub enum Role {
     Undecided,
 }
 
-/// Says whether the cluster is on a store of the network, or is to be: its configuration is linked there, or the
-/// operator wants it there and no cluster has its state on the disk of this machine.
+/// Says whether the cluster is on a store of the network, or is to be made there.
 pub fn is_on_store(facts: &Facts) -> Result<bool, Ask> {
-    if is_linked(facts)? {
-        return Ok(true);
-    }
-    let store = facts.store()?;
-    let here = store.mount == StoreMount::Nothing && matches!(store.state, StateDirectory::Of(_));
-    Ok(facts.options()?.network_state && !here)
+    Ok(Place::find(facts)? == Place::Store)
 }
 
 /// Says whether the configuration directory of this machine is the one on the store.
@@ -84,7 +79,7 @@ impl Identity {
         let peer = if configuration.accepted.exists() && accepted.is_some() { None } else { facts.peer()?.as_ref() };
         let in_peer = peer.and_then(|peer| peer.cluster_name.clone());
         let newborn = !configuration.accepted.exists() && in_peer.is_none();
-        let marked = match &facts.store()?.state {
+        let marked = match Place::find(facts)?.state(facts)? {
             StateDirectory::Of(note) => named_in(note, home),
             _ => None,
         };
@@ -109,34 +104,38 @@ impl Identity {
 
     /// Says what keeps slurmctld from its state. None: it is there, or the cluster is still to be made and there is
     /// place for it.
-    pub fn state_problem(&self, store: &Store, network_state: bool) -> Option<StateProblem> {
+    pub fn state_problem(&self, facts: &Facts) -> Result<Option<StateProblem>, Ask> {
+        let (place, store) = (Place::find(facts)?, facts.store()?);
         let born = self.given.is_some() && !self.newborn;
         match &store.mount {
-            StoreMount::Mounted { read_only: true } => return Some(StateProblem::ReadOnly),
-            StoreMount::Nothing if network_state && !self.is_local(store) => return Some(StateProblem::NotMounted),
+            _ if place == Place::Aside => {}
+            StoreMount::Mounted { read_only: true } => return Ok(Some(StateProblem::ReadOnly)),
+            StoreMount::Nothing if place == Place::Store => return Ok(Some(StateProblem::NotMounted)),
             StoreMount::Mounted { .. } | StoreMount::Nothing => {}
         }
-        match &store.state {
-            StateDirectory::Of(found) if *found == self.note => None,
-            StateDirectory::Of(found) => Some(StateProblem::Foreign(found.clone())),
-            StateDirectory::Unreadable(why) => Some(StateProblem::Unreadable(why.clone())),
+        Ok(match place.state(facts)? {
+            state @ (StateDirectory::Of(_) | StateDirectory::Unreadable(_)) => self.objection(state),
             StateDirectory::Unmarked | StateDirectory::Absent | StateDirectory::Empty if born => {
                 Some(StateProblem::Lost)
             }
+            state => self.objection(state),
+        })
+    }
+
+    /// Says why a state directory cannot be this cluster's, and cannot become it.
+    pub fn objection(&self, state: &StateDirectory) -> Option<StateProblem> {
+        match state {
+            StateDirectory::Of(found) if *found == self.note => None,
+            StateDirectory::Of(found) => Some(StateProblem::Foreign(found.clone())),
+            StateDirectory::Unreadable(why) => Some(StateProblem::Unreadable(why.clone())),
             StateDirectory::Unmarked => Some(StateProblem::Unmarked),
             StateDirectory::Absent | StateDirectory::Empty => None,
         }
     }
 
-    /// Says whether the state of the cluster is on the disk of this machine. Then the option for a file system comes
-    /// too late: nothing moves the state.
-    pub fn is_local(&self, store: &Store) -> bool {
-        self.is_marked(store) && store.mount == StoreMount::Nothing
-    }
-
-    /// Says whether the state directory carries this cluster's note.
-    pub fn is_marked(&self, store: &Store) -> bool {
-        matches!(&store.state, StateDirectory::Of(found) if *found == self.note)
+    /// Says whether a state directory carries this cluster's note.
+    pub fn is_marked(&self, state: &StateDirectory) -> bool {
+        matches!(state, StateDirectory::Of(found) if *found == self.note)
     }
 }
 

@@ -15,6 +15,7 @@ mod identity;
 mod keys;
 mod names;
 mod options;
+mod place;
 mod plan;
 mod reboots;
 mod step;

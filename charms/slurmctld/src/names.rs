@@ -74,8 +74,22 @@ pub const CHECKPOINT_DIRECTORY: &str = "/var/lib/slurm/checkpoint";
 /// What `/etc/slurm` of every controller is a link to in such a cluster.
 pub const SHARED_CONFIGURATION: &str = "/var/lib/slurm/checkpoint/etc-slurm";
 pub const STATE_DIRECTORY: &str = "/var/lib/slurm/checkpoint/state";
-/// Where slurmctld keeps partitions between its lives.
-pub const PARTITION_STATE: &str = "/var/lib/slurm/checkpoint/state/part_state";
+/// A copy of the state on its way to the store.
+pub const STATE_INCOMING: &str = "/var/lib/slurm/checkpoint/state-incoming";
+/// A copy of the configuration on its way to the store.
+pub const SHARED_CONFIGURATION_INCOMING: &str = "/var/lib/slurm/checkpoint/etc-slurm-incoming";
+/// Where state and configuration are on the local disk in a cluster that has made way for a mount.
+pub const ASIDE_DIRECTORY: &str = "/var/lib/slurm/local";
+pub const ASIDE_STATE: &str = "/var/lib/slurm/local/state";
+pub const ASIDE_CONFIGURATION: &str = "/var/lib/slurm/local/etc-slurm";
+/// Before the time in the name of a copy of the state on its way to the local disk.
+pub const INCOMING: &str = "incoming-";
+/// Behind the name of what has moved elsewhere, before the time at which it did.
+pub const MOVED: &str = "-moved-";
+/// The name of the state directory, wherever it is.
+pub const STATE: &str = "state";
+/// The file in it in which slurmctld keeps partitions between its lives.
+pub const PARTITION_STATE: &str = "part_state";
 
 /// The secret that compute units read, by its owner and by its readers.
 pub const AUTH_SECRET: &str = "slurm-auth-key";

@@ -6,6 +6,7 @@
 mod foundation;
 mod handover;
 mod leaving;
+mod moving;
 mod on_store;
 pub(crate) mod reboots;
 mod records;
@@ -15,7 +16,6 @@ use crate::Slurmctld;
 use crate::applications::Applications;
 use crate::condition::Condition;
 use crate::config::Situation;
-use crate::config::files::Config;
 use crate::config::managed_keys::{self, wanted_partitions};
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Rollout;
@@ -25,6 +25,7 @@ use crate::daemon::Daemon;
 use crate::facts::{Ask, Attempts, CONFIGURED, Compute, Facts, Question, RemoteData};
 use crate::identity::{self, Identity, Role};
 use crate::names;
+use crate::place::Place;
 use crate::step::{Outcome, Step};
 use charm::Status;
 use charm::runtime::{Condition as _, Planned};
@@ -37,11 +38,15 @@ use slurm_unit::options::objection;
 use slurm_unit::{OptionProblem, Trigger};
 use std::collections::BTreeSet;
 
+/// What says where the state is.
+const PLACE: [Question; 5] =
+    [Question::Call, Question::Store, Question::Aside, Question::ConfigurationLink, Question::Options];
+
 type Plan = charm::runtime::Plan<Step, Condition>;
 
 /// Decides what to do next.
 pub fn plan(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
-    facts.need(&[Question::Call, Question::Store, Question::ConfigurationLink])?;
+    facts.need(&PLACE)?;
     let call = facts.call()?;
     // Where others take over, that begins in the first hook that shows it: the store is taken away early.
     if call.last || (call.teardown && identity::is_on_store(facts)? && *facts.leaving()?) {
@@ -63,13 +68,16 @@ pub fn plan(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
 fn decide(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
     let elsewhere = [
         Question::Leader,
-        Question::Options,
         Question::Computes,
         Question::Host,
         Question::Installation,
         Question::ServiceFiles,
         Question::RetryTimer,
     ];
+    let steps = moving::arrive(facts)?;
+    if !steps.is_empty() {
+        return Ok(Plan::steps(steps));
+    }
     // What is on a store that is away cannot be read.
     let store_problem = Identity::store_problem(facts.store()?).filter(|_| identity::is_linked(facts).unwrap_or(false));
     let there: &[Question] = if store_problem.is_none() { &CONFIGURED } else { &[] };
@@ -132,7 +140,8 @@ impl Controller<'_> {
     fn plan(mut self) -> Planned<Slurmctld> {
         let facts = self.facts;
         let (options, store, leader) = (facts.options()?, facts.store()?, *facts.leader()?);
-        let on_store = identity::is_on_store(facts)?;
+        let place = Place::find(facts)?;
+        let on_store = place == Place::Store;
         if on_store {
             let steps = share::announce(facts)?;
             if !steps.is_empty() {
@@ -144,10 +153,6 @@ impl Controller<'_> {
         }
         let identity = Identity::find(facts)?;
         self.conditions.extend(cluster_name_problem(facts, &identity)?.map(Condition::Option));
-        if options.network_state && !on_store {
-            let problem = "the cluster has its state on the local disk, and nothing moves it yet: reset the option";
-            self.conditions.push(Condition::Option(OptionProblem::new(names::OPTION_NETWORK_STATE, "true", problem)));
-        }
         let Some(version) = facts.installation()?.version.map(|version| version.to_string()) else {
             return Ok(Plan::rest(self.conditions));
         };
@@ -167,8 +172,14 @@ impl Controller<'_> {
             computes: facts.computes()?,
             applications: facts.applications()?.known().unwrap_or(&no_applications),
             identity: &identity,
+            place,
             controllers: &controllers.wanted,
         };
+        if (leader || !on_store)
+            && let Some(step) = moving::agree(&situation)
+        {
+            return Ok(Plan::steps(vec![step]));
+        }
         if !held_back {
             let steps = foundation::prepare(facts, self.attempts, &identity)?;
             if !steps.is_empty() {
@@ -178,9 +189,10 @@ impl Controller<'_> {
         self.notes()?;
         self.rejections(&situation)?;
         self.partitions(&situation);
-        let problem = identity.state_problem(store, on_store);
+        let problem = identity.state_problem(facts)?;
         let keys = facts.keys()?;
-        let ready = keys.auth.is_some() && keys.jwt.is_some() && problem.is_none() && identity.is_marked(store);
+        let ready = keys.auth.is_some() && keys.jwt.is_some() && problem.is_none();
+        let ready = ready && identity.is_marked(place.state(facts)?);
         if let Some(problem) = problem {
             self.conditions.push(Condition::State { problem, mount_related: false });
         }
@@ -214,6 +226,12 @@ impl Controller<'_> {
         if !steps.is_empty() {
             return Ok(Plan::steps(steps));
         }
+        if ready && !held_back {
+            let steps = self.relocate(&situation, &identity, &controllers)?;
+            if !steps.is_empty() {
+                return Ok(Plan::steps(steps));
+            }
+        }
         Ok(Plan::rest(self.conditions))
     }
 
@@ -224,7 +242,7 @@ impl Controller<'_> {
             return Ok(());
         }
         let mut questions = vec![Question::PartitionSettings];
-        if self.facts.store()?.local {
+        if situation.place.is_local(self.facts)? {
             questions.extend([Question::StateProblem, Question::PartitionsSaved]);
         }
         if leader && !situation.applications.is_empty() {
@@ -243,7 +261,7 @@ impl Controller<'_> {
             self.conditions.push(Condition::AwaitsListing(situation.host.name.clone()));
             return Ok(Vec::new());
         }
-        let state_problem = if facts.store()?.local { facts.state_problem()?.as_ref() } else { None };
+        let state_problem = if situation.place.is_local(facts)? { facts.state_problem()?.as_ref() } else { None };
         self.conditions.extend(state_problem.cloned().map(Condition::CannotSave));
         let daemon = Daemon::find(facts)?;
         if daemon != Daemon::Answering {
@@ -297,7 +315,7 @@ impl Controller<'_> {
                 if !leader || !steps.is_empty() {
                     return Ok(steps);
                 }
-                let steps = if state_problem.is_none() { self.save(situation.accepted())? } else { Vec::new() };
+                let steps = if state_problem.is_none() { self.save(situation)? } else { Vec::new() };
                 if steps.is_empty() { self.reboots() } else { Ok(steps) }
             }
             _ => Ok(Vec::new()),
@@ -315,22 +333,24 @@ impl Controller<'_> {
     /// Says whether a start is worth a try. Not from the call that a failure made: another failure would call again,
     /// without end. Files that were put back make a difference.
     fn may_start(&self) -> Result<bool, Ask> {
-        let restored = |step: &Step| matches!(step, Step::RestoreFiles(_));
+        let restored = |step: &Step| matches!(step, Step::RestoreFiles(_)) || step.stops_for_a_move();
         let started = self.attempts.made_since(|step| *step == Step::StartDaemon, restored);
         let by_failure = self.facts.call()?.trigger == Trigger::DaemonFailure;
         Ok(!started && (!by_failure || self.attempts.made(restored)))
     }
 
     /// A reconfigure leaves the partitions of before in the state directory, and a takeover restores those.
-    fn save(&mut self, accepted: &Config) -> Result<Vec<Step>, Ask> {
+    fn save(&mut self, situation: &Situation<'_>) -> Result<Vec<Step>, Ask> {
+        let (accepted, place) = (situation.accepted(), situation.place);
         let Some(partition) = accepted.first_partition() else { return Ok(Vec::new()) };
         if *self.facts.partitions_saved()? {
             return Ok(Vec::new());
         }
         let saved = |step: &Step| matches!(step, Step::SavePartitions { .. });
-        let tried = self.attempts.made_since(saved, |step| matches!(step, Step::MarkAccepted(_)));
+        let again = |step: &Step| matches!(step, Step::MarkAccepted(_)) || step.stops_for_a_move();
+        let tried = self.attempts.made_since(saved, again);
         match self.facts.partition_settings()?.answer() {
-            Some(settings) if !tried => Ok(vec![Step::SavePartitions { partition, settings: settings.clone() }]),
+            Some(settings) if !tried => Ok(vec![Step::SavePartitions { partition, settings: settings.clone(), place }]),
             _ => {
                 self.conditions.push(Condition::PartitionsUnsaved);
                 Ok(Vec::new())
@@ -444,6 +464,8 @@ fn install_problem(attempts: &Attempts, like: impl Fn(&InstallStep) -> bool) -> 
 
 #[cfg(test)]
 mod install_tests;
+#[cfg(test)]
+mod moving_tests;
 #[cfg(test)]
 pub mod situations;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::config::sources::ConfigSource;
 use crate::controllers::Started;
 use crate::keys::Key;
 use crate::names;
+use crate::place::Place;
 use crate::reboots::{Before, Reboots, Wish};
 use charm::tools::SecretContent;
 use charm::{Databag, RelationId, SecretId};
@@ -29,9 +30,22 @@ pub enum Step {
     Service(ServiceStep),
     /// Makes the state directory and marks it with this note.
     PrepareState(String),
-    /// Makes the configuration directory of this machine a link to the one on the store. What was there is kept, with
-    /// this time in its name.
-    LinkConfiguration { stamp: String },
+    /// Makes the configuration directory of this machine a link to the one of a place. What was there is kept, with this
+    /// time in its name.
+    LinkConfiguration { place: Place, stamp: String },
+    /// Stops slurmctld and takes its state from where a store will be mounted to where no mount covers it. The files
+    /// say so.
+    MakeWay(Files),
+    /// Has slurm.conf say where the state is: the files in place, and those that slurmctld has accepted.
+    Agree { live: Files, accepted: Files },
+    /// Moves the state that is aside, and the configuration, to the store. slurmctld is stopped at the end.
+    MoveToStore(Luggage),
+    /// Moves state and configuration from the store to the local disk. slurmctld is stopped at the end.
+    MoveToDisk(Luggage),
+    /// Takes a copy for the state that was made by a move to the local disk which has not come to its end.
+    Arrive { stamp: String },
+    /// Ends the fence of this machine for good.
+    EndFence,
     /// Has the fence of this machine run with these settings.
     EnsureFence(Settings),
     /// Makes the key files such that only slurmctld can read them.
@@ -74,7 +88,7 @@ pub enum Step {
     /// Stops slurmctld for good.
     StopDaemon,
     /// Makes slurmctld write its partitions to the state directory, through one that exists.
-    SavePartitions { partition: PartitionName, settings: PartitionSettings },
+    SavePartitions { partition: PartitionName, settings: PartitionSettings, place: Place },
     /// Notes how far the applications have come that this cluster has served.
     NoteApplications(Applications),
     /// Has a partition take and start no job.
@@ -113,6 +127,17 @@ pub enum Step {
     RequestMount(RelationId, Databag),
 }
 
+/// What a move has to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Luggage {
+    /// What the state directory is marked with.
+    pub note: String,
+    /// The files with the state where it will be.
+    pub files: Files,
+    /// The time in the names of what is left behind.
+    pub stamp: String,
+}
+
 /// What is given back to a node that was rebooted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeChange {
@@ -140,6 +165,11 @@ pub enum Outcome {
 }
 
 impl Step {
+    /// Says whether slurmctld is stopped by it, for a moment.
+    pub fn stops_for_a_move(&self) -> bool {
+        matches!(self, Self::MakeWay(_) | Self::MoveToStore(_) | Self::MoveToDisk(_))
+    }
+
     /// Says whether a unit that leaves must not do this: it joins, starts or publishes something.
     pub fn is_for_a_unit_that_stays(&self) -> bool {
         !matches!(
@@ -166,7 +196,16 @@ impl fmt::Display for Step {
             Self::Install(step) => write!(formatter, "{}", step.name(&names::PROFILE)),
             Self::Service(step) => write!(formatter, "{}", step.name(&names::PROFILE)),
             Self::PrepareState(_) => write!(formatter, "prepare {}", names::STATE_DIRECTORY),
-            Self::LinkConfiguration { .. } => write!(formatter, "link {} to the store", names::CONFIGURATION_DIRECTORY),
+            Self::LinkConfiguration { place, .. } => {
+                let target = if *place == Place::Store { "the store" } else { names::ASIDE_CONFIGURATION };
+                write!(formatter, "link {} to {target}", names::CONFIGURATION_DIRECTORY)
+            }
+            Self::MakeWay(_) => write!(formatter, "make way for a mount at {}", names::CHECKPOINT_DIRECTORY),
+            Self::Agree { .. } => write!(formatter, "have {} say where the state is", names::SLURM_CONF),
+            Self::MoveToStore(_) => write!(formatter, "move to the store"),
+            Self::MoveToDisk(_) => write!(formatter, "move to the local disk"),
+            Self::Arrive { .. } => write!(formatter, "end the move to the local disk"),
+            Self::EndFence => write!(formatter, "end the fence"),
             Self::EnsureFence(_) => write!(formatter, "put the fence in place"),
             Self::SecureKeys => write!(formatter, "keep the keys from others"),
             Self::MakeWorldReadable => write!(formatter, "let everybody read {}", names::SLURM_CONF),

@@ -39,8 +39,19 @@ struct State {
     effects: Vec<String>,
     /// The effect that is not to happen, counted from the first one since it was said.
     at: Option<usize>,
+    /// What is to happen before an effect, which happens all the same.
+    surprise: Option<(usize, Surprise)>,
     /// How often each unit has paused in the hook that it is in.
     pauses: BTreeMap<UnitName, usize>,
+}
+
+/// Something that happens in the middle of a dispatch.
+struct Surprise(Box<dyn FnOnce() + Send>);
+
+impl std::fmt::Debug for Surprise {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Surprise")
+    }
 }
 
 /// What a killed dispatch unwinds with.
@@ -63,6 +74,13 @@ impl Knife {
         (state.effects, state.at) = (Vec::new(), Some(count));
     }
 
+    /// Lets `count` more effects happen and then has something else happen before the next one, which nobody is killed
+    /// by.
+    pub fn surprise_before(&self, count: usize, what: impl FnOnce() + Send + 'static) {
+        let mut state = self.state();
+        (state.effects, state.surprise) = (Vec::new(), Some((count, Surprise(Box::new(what)))));
+    }
+
     /// Returns every effect since the last order, the one that did not happen included.
     pub fn effects(&self) -> Vec<String> {
         self.state().effects.clone()
@@ -70,7 +88,9 @@ impl Knife {
 
     /// Tells whether a kill that was ordered has not come, and takes the order back.
     pub fn spare(&self) -> bool {
-        self.state().at.take().is_some()
+        let mut state = self.state();
+        let surprise = state.surprise.take().is_some();
+        state.at.take().is_some() || surprise
     }
 
     /// Announces a dispatch of a unit, which has not paused yet.
@@ -104,5 +124,12 @@ impl Knife {
             std::panic::resume_unwind(Box::new(Killed));
         }
         state.at = state.at.map(|left| left - 1);
+        match state.surprise.take() {
+            Some((0, Surprise(what))) => {
+                drop(state);
+                what();
+            }
+            later => state.surprise = later.map(|(left, what)| (left - 1, what)),
+        }
     }
 }

@@ -24,6 +24,7 @@ pub(crate) use slurmd::Phase;
 use crate::machine::Programs;
 use crate::store::Site;
 pub(crate) use clients::reading;
+pub(crate) use configuration::is_on_mount;
 use controller::Controller;
 use node::Node;
 use reservations::Reservation;

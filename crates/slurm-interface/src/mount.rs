@@ -64,6 +64,11 @@ impl MountRequest {
         ])
     }
 
+    /// Returns the bag of somebody who asks for nothing any more.
+    pub fn withdrawn() -> Databag {
+        written([(MOUNTPOINT, json!(""))])
+    }
+
     /// Reads the bag. `None`: nothing is asked for, or no longer. An absent restriction is none.
     pub fn decode(bag: &Databag) -> Result<Option<Self>, DecodeError> {
         let Some(path) = string(bag, MOUNTPOINT)? else { return Ok(None) };

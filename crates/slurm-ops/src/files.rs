@@ -18,8 +18,10 @@
 
 pub(crate) mod direct;
 mod link;
+pub(crate) mod tree;
 
 pub use link::{ensure_link, link_target};
+pub use tree::{Copy, remove_below, remove_tree, rename, rename_if_there};
 
 use crate::machine::{Host, HostWriter};
 use crate::store::wire::{Content, Work};

@@ -12,8 +12,7 @@ pub(crate) mod wire;
 
 pub use crate::files::{Entry, entries as list, modified, read};
 
-use crate::files::direct;
-use crate::files::{self, FileError};
+use crate::files::{self, FileError, direct, tree};
 use crate::heartbeat;
 use crate::machine::Host;
 use child::Trouble;
@@ -156,6 +155,14 @@ fn direct_work(request: &Request) -> Result<Value, FileError> {
         Work::WriteOnce { draft, content } => value(direct::write_once(path, draft, &content.0, nobody)),
         Work::IsWritable { user } => value(direct::is_writable(path, *user)),
         Work::Space => value(direct::space(path)),
+        Work::Details => value(tree::details_directly(path)),
+        Work::Put { content, mode, owner, modified } => {
+            value(tree::put(path, &content.0, *mode, *owner, *modified, nobody))
+        }
+        Work::Link { target } => value(tree::make_link(path, target, nobody)),
+        Work::Rename { to } => value(tree::rename_directly(path, to, nobody)),
+        Work::RemoveAny => value(tree::remove_any(path, nobody)),
+        Work::Sync => value(direct::sync_directory(path)),
         Work::Beat { stamp, marker, heartbeat } => value(Ok(beat(path, *stamp, marker, heartbeat))),
     }
 }

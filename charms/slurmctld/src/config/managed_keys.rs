@@ -4,11 +4,16 @@
 //! related applications.
 
 use super::Situation;
+use super::files::Files;
 use crate::facts::Compute;
 use crate::names;
 use crate::options::Tracking;
-use slurm_conf::{CgroupConf, NodeSet, OptionValue, Parameters, Partition, PartitionName, Record, SlurmConf};
+use crate::place::Place;
+use slurm_conf::{CgroupConf, NodeSet, OptionValue, Overlaid, Parameters, Partition, PartitionName, Record, SlurmConf};
 use std::collections::BTreeMap;
+
+/// Where slurmctld keeps its state.
+const STATE_LOCATION: &str = "StateSaveLocation";
 
 /// Keys that the charm depends on. They are put right whenever they are not.
 const OWNED: [(&str, &str); 9] = [
@@ -19,7 +24,8 @@ const OWNED: [(&str, &str); 9] = [
     ("AuthInfo", "use_client_ids"),
     ("AuthAltTypes", "auth/jwt"),
     ("AuthAltParameters", "jwt_key=/etc/slurm/jwt_hs256.key"),
-    ("StateSaveLocation", names::STATE_DIRECTORY),
+    // Another one where the state is aside.
+    (STATE_LOCATION, names::STATE_DIRECTORY),
     // slurmd keeps there what it knows about its jobs, and loses them when it is sent elsewhere.
     ("SlurmdSpoolDir", "/var/lib/slurm/slurmd"),
     // With cons_tres alone nodes may come and go at run time, up to MaxNodeCount.
@@ -108,7 +114,7 @@ pub(super) fn new_cluster(situation: &Situation<'_>) -> SlurmConf {
     let mut conf = SlurmConf::parse(HEADER).expect("invariant: comments parse");
     set(&mut conf, "ClusterName", situation.identity.name.as_str());
     conf.set_controllers(situation.controllers);
-    for (key, value) in owned(situation.takes_tokens()).chain(NEEDED).chain(INITIAL) {
+    for (key, value) in owned(situation.takes_tokens(), situation.place).chain(NEEDED).chain(INITIAL) {
         set(&mut conf, key, value);
     }
     let tracking = situation.options.tracking(situation.host.container);
@@ -125,7 +131,7 @@ pub(super) fn repair(situation: &Situation<'_>, mut conf: SlurmConf) -> SlurmCon
     for key in TOKENS.into_iter().filter(|_| !situation.takes_tokens()) {
         conf.remove(key);
     }
-    for (key, value) in owned(situation.takes_tokens()) {
+    for (key, value) in owned(situation.takes_tokens(), situation.place) {
         set(&mut conf, key, value);
     }
     for (key, value) in NEEDED {
@@ -145,12 +151,32 @@ pub(super) fn repair(situation: &Situation<'_>, mut conf: SlurmConf) -> SlurmCon
 
 /// Says whether a file lacks so much of what every file of ours has that nobody can have meant it.
 pub(super) fn is_gutted(conf: &SlurmConf, takes_tokens: bool) -> bool {
-    let missing = owned(takes_tokens).filter(|(key, _)| conf.get(key).is_none()).count();
+    let missing = owned(takes_tokens, Place::Checkpoint).filter(|(key, _)| conf.get(key).is_none()).count();
     conf.get("ClusterName").is_none() || conf.controllers().is_empty() || missing > 1
 }
 
-fn owned(takes_tokens: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
-    OWNED.into_iter().filter(move |(key, _)| takes_tokens || !TOKENS.contains(key))
+fn owned(takes_tokens: bool, place: Place) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let own = move |(key, value)| (key, if key == STATE_LOCATION { place.state_directory() } else { value });
+    OWNED.into_iter().map(own).filter(move |(key, _)| takes_tokens || !TOKENS.contains(key))
+}
+
+/// Returns where these files have the state.
+pub fn state_directory(files: &Files) -> String {
+    let conf = files.slurm.as_ref().and_then(|text| SlurmConf::parse(text).ok());
+    let found = conf.as_ref().and_then(|conf| conf.get(STATE_LOCATION));
+    found.unwrap_or(names::STATE_DIRECTORY).to_owned()
+}
+
+/// Returns the files with the state elsewhere: None if they say so already, or say something that is none of ours.
+pub fn with_state_at(files: &Files, place: Place) -> Option<Files> {
+    let mut read = Overlaid::parse(files.slurm.as_ref()?).ok()?;
+    let found = read.below.get(STATE_LOCATION)?;
+    let ours = [Place::Checkpoint, Place::Aside].iter().any(|place| place.state_directory() == found);
+    if !ours || found == place.state_directory() {
+        return None;
+    }
+    set(&mut read.below, STATE_LOCATION, place.state_directory());
+    Some(Files { slurm: Some(Overlaid::render(&read.below, &read.parameters)), ..files.clone() })
 }
 
 /// Says how processes are tracked. Unless the operator insists, a value that is not one of the charm's own is an

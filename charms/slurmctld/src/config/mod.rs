@@ -23,6 +23,7 @@ use crate::applications::Applications;
 use crate::facts::{Compute, Host};
 use crate::identity::Identity;
 use crate::options::Options;
+use crate::place::Place;
 use files::{Config, Configuration, Files};
 use rejections::Rejections;
 use slurm_conf::{HostName, PartitionName};
@@ -40,6 +41,8 @@ pub struct Situation<'f> {
     pub computes: &'f [Compute],
     pub applications: &'f Applications,
     pub identity: &'f Identity,
+    /// Where the state is.
+    pub place: Place,
     /// The hosts that slurm.conf should list.
     pub controllers: &'f [HostName],
 }

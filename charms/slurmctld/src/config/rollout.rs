@@ -155,7 +155,7 @@ impl Rollout<'_> {
         steps.push(Step::MarkAccepted(situation.live().files.clone()));
         // A takeover would restore the partitions of before.
         if let Some((partition, settings)) = situation.live().first_partition().zip(settings) {
-            steps.push(Step::SavePartitions { partition, settings });
+            steps.push(Step::SavePartitions { partition, settings, place: situation.place });
         }
         // Whoever had a file put back has found a better one.
         if situation.rejections.taken_back.is_some() {

@@ -1,13 +1,15 @@
 //! Facts about the machine and about slurmctld, through `slurm-ops`.
 
-use super::{Asked, Facts, Host, Load, StateDirectory, Store, StoreMount};
+use super::{Aside, Asked, Facts, Host, Load, StateDirectory, Store, StoreMount};
 use crate::controllers::Beat;
 use crate::names;
+use crate::place::Place;
 use slurm_conf::overrides::PartitionSettings;
 use slurm_ops::mounts::{self, Mount};
 use slurm_ops::scontrol::{self, ScontrolError};
 use slurm_ops::{address, files, heartbeat, hostname, packages, sentinel, store};
 use slurm_unit::{Error, View};
+use std::time::Duration;
 
 pub(super) fn host(view: &View) -> Result<Host, Error> {
     let container = hostname::container(&view.host)?.is_some();
@@ -29,26 +31,64 @@ pub(super) fn store(view: &View) -> Result<Store, Error> {
         Mount::Nothing | Mount::Trigger => StoreMount::Nothing,
     };
     let local = mounts::is_on_this_machine(host, names::STATE_DIRECTORY);
-    let found = |state| Store { mount: mount.clone(), state, local, partitions_saved_at: None };
+    let (state, partitions_saved_at) = state_in(host, names::STATE_DIRECTORY, entries);
+    let mut moved = Vec::new();
+    if state == StateDirectory::Absent && mount != StoreMount::Nothing {
+        let prefix = format!("{}{}", names::STATE, names::MOVED);
+        let all = files::list(host, names::CHECKPOINT_DIRECTORY).ok().flatten().unwrap_or_default();
+        moved = all.iter().filter_map(|name| name.strip_prefix(&prefix).map(str::to_owned)).collect();
+    }
+    Ok(Store { mount, state, local, partitions_saved_at, moved })
+}
+
+/// Looks at what is where no mount covers it. Most clusters have nothing there.
+pub(super) fn aside(view: &View) -> Result<Aside, Error> {
+    let host = &view.host;
+    let mut names = files::list(host, names::ASIDE_DIRECTORY)?.unwrap_or_default();
+    names.sort();
+    let entries = if names.is_empty() { Ok(None) } else { store::list(host, names::ASIDE_STATE) };
+    let (state, partitions_saved_at) = state_in(host, names::ASIDE_STATE, entries);
+    let note = |name: &String| {
+        let path = format!("{}/{name}/{}", names::ASIDE_DIRECTORY, sentinel::FILE);
+        Some(files::read_text(host, path).ok()??.trim().to_owned())
+    };
+    let is_moved = |name: &&String| name.starts_with(&format!("{}{}", names::STATE, names::MOVED));
+    let moved = names.iter().filter(is_moved).filter_map(note).collect();
+    let mut incoming = names.iter().rev().filter(|name| note(name).is_some());
+    let incoming = incoming.find_map(|name| name.strip_prefix(names::INCOMING).map(str::to_owned));
+    Ok(Aside { state, partitions_saved_at, moved, incoming })
+}
+
+/// Says what a state directory is, and when partitions were last saved there.
+fn state_in(
+    host: &slurm_ops::Host,
+    directory: &str,
+    entries: Result<Option<Vec<store::Entry>>, slurm_ops::FileError>,
+) -> (StateDirectory, Option<Duration>) {
     let entries = match entries {
         Ok(Some(entries)) => entries,
-        Ok(None) => return Ok(found(StateDirectory::Absent)),
-        Err(error) => return Ok(found(StateDirectory::Unreadable(charm::log::chain(&error)))),
+        Ok(None) => return (StateDirectory::Absent, None),
+        Err(error) => return (StateDirectory::Unreadable(charm::log::chain(&error)), None),
     };
-    let state = match store::read(host, format!("{}/{}", names::STATE_DIRECTORY, sentinel::FILE)) {
+    let state = match store::read(host, format!("{directory}/{}", sentinel::FILE)) {
         Ok(Some(note)) => StateDirectory::Of(String::from_utf8_lossy(&note).trim().to_owned()),
         // Without a note it matters whether there is anything to lose.
         Ok(None) if entries.iter().all(|entry| entry.name.contains(sentinel::DRAFT)) => StateDirectory::Empty,
         Ok(None) => StateDirectory::Unmarked,
         Err(error) => StateDirectory::Unreadable(charm::log::chain(&error)),
     };
-    let saved = entries.iter().find(|entry| names::PARTITION_STATE.rsplit('/').next() == Some(&entry.name));
-    Ok(Store { partitions_saved_at: saved.map(|entry| entry.modified), ..found(state) })
+    let saved = entries.iter().find(|entry| entry.name == names::PARTITION_STATE);
+    (state, saved.map(|entry| entry.modified))
+}
+
+/// Returns where slurmctld keeps its state, as far as that is known.
+pub(super) fn state_directory(known: &Facts) -> &'static str {
+    Place::find(known).unwrap_or(Place::Checkpoint).state_directory()
 }
 
 /// Compares with the time at which the store was looked at: a later save is what a step found out.
 pub(super) fn partitions_saved(view: &View, known: &Facts) -> Result<bool, Error> {
-    let saved = known.store().ok().and_then(|store| store.partitions_saved_at);
+    let saved = Place::find(known).and_then(|place| place.partitions_saved_at(known)).ok().flatten();
     let accepted = files::modified(&view.host, format!("{}{}", names::SLURM_CONF, names::ACCEPTED))?;
     Ok(saved.zip(accepted).is_some_and(|(saved, accepted)| saved >= accepted))
 }

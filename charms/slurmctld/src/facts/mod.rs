@@ -85,6 +85,8 @@ charm::facts! {
     service_files: ServiceFiles(ServiceFiles) = ServiceFiles::look(view, &names::PROFILE)?,
     keys: Keys(Keys) = Keys::look(&view.host)?,
     store: Store(Store) = machine::store(view)?,
+    /// What is on the local disk of a cluster that has made way for a mount.
+    aside: Aside(Aside) = machine::aside(view)?,
     /// What `/etc/slurm` is a link to. None: it is a directory, or not there.
     configuration_link: ConfigurationLink(Option<String>) =
         files::link_target(&view.host, names::CONFIGURATION_DIRECTORY),
@@ -97,7 +99,8 @@ charm::facts! {
     /// Who answers, of the controllers in slurm.conf.
     answers: Answers(Asked<Vec<ControllerPing>>) = machine::asked(scontrol::ping(&view.host)),
     /// Why slurmctld cannot save its state now, if so.
-    state_problem: StateProblem(Option<String>) = scontrol::can_reconfigure(&view.host, names::STATE_DIRECTORY).err(),
+    state_problem: StateProblem(Option<String>) =
+        scontrol::can_reconfigure(&view.host, machine::state_directory(known)).err(),
     /// The saved partitions are at least as new as the accepted configuration: a takeover restores what was saved.
     partitions_saved: PartitionsSaved(bool) = machine::partitions_saved(view, known)?,
     configuration: Configuration(Configuration) = Configuration::look(&view.host)?,
@@ -229,6 +232,20 @@ pub struct Store {
     pub local: bool,
     /// When slurmctld last saved its partitions, counted from 1970.
     pub partitions_saved_at: Option<Duration>,
+    /// The times at which a state that was here moved elsewhere. Looked for only where there is none now.
+    pub moved: Vec<String>,
+}
+
+/// What is on the local disk where no mount covers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Aside {
+    pub state: StateDirectory,
+    /// When slurmctld last saved its partitions, counted from 1970.
+    pub partitions_saved_at: Option<Duration>,
+    /// The notes in those that were here and have moved to a store.
+    pub moved: Vec<String>,
+    /// The time in the name of the newest copy from a store that has its note, and so is whole.
+    pub incoming: Option<String>,
 }
 
 /// What is mounted where a shared file system is expected.

@@ -3,9 +3,10 @@
 use super::install_problem;
 use crate::facts::{Ask, Attempts, Facts, StateDirectory};
 use crate::fence;
-use crate::identity::{self, Identity};
+use crate::identity::Identity;
 use crate::keys::Key;
 use crate::names;
+use crate::place::Place;
 use crate::step::Step;
 use charm::tools::{SecretAnswer, Unreadable};
 use slurm_ops::packages::Obstacle;
@@ -26,12 +27,13 @@ pub(super) fn install(facts: &Facts, attempts: &Attempts) -> Result<(Vec<Step>, 
 
 /// Everything slurmctld needs beside its configuration.
 pub(super) fn prepare(facts: &Facts, attempts: &Attempts, identity: &Identity) -> Result<Vec<Step>, Ask> {
-    let (leader, store, keys) = (*facts.leader()?, facts.store()?, facts.keys()?);
+    let (leader, keys) = (*facts.leader()?, facts.keys()?);
     let mut steps = Vec::new();
     // A cluster that was born keeps its state or none: an empty directory would kill every running job.
-    let on_store = identity::is_on_store(facts)?;
-    let state_problem = identity.state_problem(store, on_store);
-    let vacant = matches!(store.state, StateDirectory::Absent | StateDirectory::Empty);
+    let place = Place::find(facts)?;
+    let on_store = place == Place::Store;
+    let state_problem = identity.state_problem(facts)?;
+    let vacant = matches!(place.state(facts)?, StateDirectory::Absent | StateDirectory::Empty);
     if leader && state_problem.is_none() && vacant {
         steps.push(Step::PrepareState(identity.note.clone()));
     }
@@ -49,7 +51,7 @@ pub(super) fn prepare(facts: &Facts, attempts: &Attempts, identity: &Identity) -
     let call = facts.call()?;
     let wanted = ServiceFiles {
         old_timer: false,
-        drop_in: Some(drop_in(identity, on_store)),
+        drop_in: Some(drop_in(identity, place)),
         failure_service: Some(service::failure_service(&call.unit, &names::PROFILE)),
     };
     steps.extend(facts.service_files()?.steps(&wanted).into_iter().map(Step::Service));
@@ -60,6 +62,10 @@ pub(super) fn prepare(facts: &Facts, attempts: &Attempts, identity: &Identity) -
         if !tried && !facts.fence()?.is_as(&wanted) {
             steps.push(Step::EnsureFence(wanted));
         }
+    }
+    // It would end a slurmctld that has left the store.
+    if place == Place::Aside && facts.fence()?.settings.is_some() {
+        steps.push(Step::EndFence);
     }
     Ok(steps)
 }
@@ -83,13 +89,13 @@ fn missing_key(facts: &Facts, key: Key) -> Result<Option<Step>, Ask> {
 ///
 /// On a store the guard checks. systemd itself must not look there, as the condition of the packaged unit would have
 /// it do: a store that does not answer would hold it, and with it the whole machine.
-fn drop_in(identity: &Identity, on_store: bool) -> String {
-    let (order, check) = if on_store {
+fn drop_in(identity: &Identity, place: Place) -> String {
+    let (order, check) = if place == Place::Store {
         let fence = slurm_ops::fence::SERVICE;
         let order = format!("ConditionPathExists=\nWants={fence}\nAfter={fence}\n");
         (order, format!("+{} {}", slurm_ops::fence::PROGRAM, slurm_ops::fence::GUARD_ARGUMENT))
     } else {
-        (String::new(), format!("/usr/bin/grep -qxF \"{}\" {}/.cluster", identity.note, names::STATE_DIRECTORY))
+        (String::new(), format!("/usr/bin/grep -qxF \"{}\" {}/.cluster", identity.note, place.state_directory()))
     };
     format!(
         "# Written by the slurmctld charm.\n\

@@ -8,6 +8,7 @@ use crate::config::Situation;
 use crate::controllers::{Controllers, Serving, Started};
 use crate::facts::Ask;
 use crate::identity::{self, Identity, StateProblem};
+use crate::place::Place;
 use crate::step::Step;
 use charm::runtime::Planned;
 use slurm_unit::note::Noted;
@@ -36,11 +37,11 @@ impl Controller<'_> {
     pub(super) fn settle_on_store(&mut self, identity: &Identity, held_back: bool) -> Result<Option<Plan>, Ask> {
         let (facts, store) = (self.facts, self.facts.store()?);
         let conditions = |own: &mut Self| Plan::rest(std::mem::take(&mut own.conditions));
-        if let Some(problem) = identity.state_problem(store, true) {
+        if let Some(problem) = identity.state_problem(facts)? {
             self.conditions.push(Condition::State { problem, mount_related: true });
             return Ok(Some(conditions(self)));
         }
-        if !identity.is_marked(store) {
+        if !identity.is_marked(&store.state) {
             if *facts.leader()? && !held_back {
                 return Ok(Some(Plan::steps(vec![Step::PrepareState(identity.note.clone())])));
             }
@@ -51,7 +52,7 @@ impl Controller<'_> {
             return Ok(None);
         }
         let stamp = slurm_ops::clock::stamp(*facts.now()?);
-        Ok(Some(Plan::steps(vec![Step::LinkConfiguration { stamp }])))
+        Ok(Some(Plan::steps(vec![Step::LinkConfiguration { place: Place::Store, stamp }])))
     }
 
     /// A slurmctld that stands by keeps the list that it was started with, so that it is restarted with a new one. The

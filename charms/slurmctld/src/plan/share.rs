@@ -29,7 +29,7 @@ pub(super) fn announce(facts: &Facts) -> Result<Vec<Step>, Ask> {
 }
 
 /// Asks for the file system that the operator wants the state on.
-fn request_mount(facts: &Facts) -> Result<Option<Step>, Ask> {
+pub(super) fn request_mount(facts: &Facts) -> Result<Option<Step>, Ask> {
     if !*facts.leader()? || Identity::store_problem(facts.store()?).is_none() {
         return Ok(None);
     }
@@ -37,6 +37,13 @@ fn request_mount(facts: &Facts) -> Result<Option<Step>, Ask> {
     let path = MountPoint::new(names::CHECKPOINT_DIRECTORY).expect("invariant: our own path has no detours");
     let missing = missing(MountRequest::new(path).encode(), &endpoint.published);
     Ok((!missing.is_empty()).then(|| Step::RequestMount(endpoint.relation.clone(), missing)))
+}
+
+/// Takes the request back, of a cluster that has its state where no mount covers it.
+pub(super) fn withdraw_mount(facts: &Facts) -> Result<Option<Step>, Ask> {
+    let Some(endpoint) = facts.mount()? else { return Ok(None) };
+    let asked = matches!(MountRequest::decode(&endpoint.published), Ok(Some(_)));
+    Ok(asked.then(|| Step::RequestMount(endpoint.relation.clone(), MountRequest::withdrawn())))
 }
 
 /// Tells Juju and other applications what they have to know. Before there is a cluster there is nothing to tell.

@@ -14,15 +14,16 @@ use crate::config::rollout::Overrides;
 use crate::controllers::{Beat, Member, Started};
 use crate::daemon::Daemon;
 use crate::facts::{
-    Asked, Attempts, Call, Compute, Fact, Facts, Host, Load, MountEndpoint, Peer, Question, RejectedHost, RemoteData,
-    StateDirectory, Store, StoreMount,
+    Aside, Asked, Attempts, Call, Compute, Fact, Facts, Host, Load, MountEndpoint, Peer, Question, RejectedHost,
+    RemoteData, StateDirectory, Store, StoreMount,
 };
 use crate::fence::Fence;
 use crate::keys::{Key, Keys};
 use crate::names;
 use crate::options::{Options, Texts};
+use crate::place::Place;
 use crate::reboots::Reboots;
-use crate::step::{NodeChange, Outcome, Step};
+use crate::step::{Luggage, NodeChange, Outcome, Step};
 use charm::runtime::{Condition as _, Facts as _};
 use charm::tools::{SecretAnswer, SecretContent, SecretInfo, Unreadable, secret::Access};
 use charm::{Databag, RelationId, SecretId, Status};
@@ -94,6 +95,9 @@ pub(crate) struct World {
     pub service_files: ServiceFiles,
     pub keys: Keys,
     pub store: Store,
+    pub aside: Aside,
+    /// Why a move does not come to its end, if it does not.
+    pub move_fails: Option<&'static str>,
     pub state_problem: Option<String>,
     pub partitions_saved: bool,
     pub live: Files,
@@ -180,7 +184,15 @@ impl World {
                 state: StateDirectory::Absent,
                 local: true,
                 partitions_saved_at: None,
+                moved: Vec::new(),
             },
+            aside: Aside {
+                state: StateDirectory::Absent,
+                partitions_saved_at: None,
+                moved: Vec::new(),
+                incoming: None,
+            },
+            move_fails: None,
             state_problem: None,
             partitions_saved: false,
             live: Files::default(),
@@ -322,6 +334,13 @@ impl World {
         }
     }
 
+    /// What a state directory of this cluster is marked with.
+    pub(crate) fn note(&self) -> String {
+        let name = self.peer.as_ref().and_then(|peer| peer.cluster_name.clone());
+        let name = name.map_or_else(|| format!("charmed-hpc-{}", self.suffix), |name| name.to_string());
+        format!("{name} {MODEL}/slurmctld")
+    }
+
     pub(crate) fn not_leading(mut self) -> Self {
         self.leader = false;
         self
@@ -394,7 +413,8 @@ pub(crate) fn wants(app: &str, partition_config: &str) -> RemoteData {
 }
 
 /// What a step may teach. A secret that was just added, and a grant, show in the next dispatch only.
-const QUESTIONS: [Question; 41] = [
+const QUESTIONS: [Question; 42] = [
+    Question::Aside,
     Question::Call,
     Question::Leader,
     Question::Options,

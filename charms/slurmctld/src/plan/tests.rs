@@ -297,15 +297,9 @@ fn state_on_the_network_waits_for_a_real_mount() {
 }
 
 #[test]
-fn state_on_the_local_disk_stays_there_and_goes_on_serving() {
+fn what_is_mounted_over_the_state_is_not_this_clusters() {
     let mut world = World::serving();
     world.options.network_state = true;
-    world.mount = mount();
-    // Nothing changes, neither the guard of the daemon nor what others are asked for.
-    check(world.clone(), &[]);
-    let mut world = world.settled();
-    assert!(matches!(&world.conditions[0], Condition::Option(problem) if problem.option == "use-network-state"));
-    // What is mounted over it all the same is not this cluster's.
     world.store.mount = StoreMount::Mounted { read_only: false };
     world.store.state = StateDirectory::Empty;
     assert_eq!(state_problem(&world.settled()), Some(StateProblem::Lost));

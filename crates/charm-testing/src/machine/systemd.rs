@@ -1,7 +1,7 @@
 //! systemd on a made-up machine: services that start at once, if they have what they need.
 
 use super::{Programs, State, fails, says};
-use crate::slurm::Phase;
+use crate::slurm::{Phase, is_on_mount};
 use crate::store::Fault;
 use slurm_ops::command::Ended;
 use slurm_ops::fence;
@@ -110,11 +110,16 @@ impl Programs {
             (slurm.runs_controller(self.root.path()), slurm.ended_well(self.root.path()))
         };
         // One that a store holds cannot end, whoever kills it.
-        let held = self.site.fault() == Some(Fault::Silent);
+        let held = self.is_held();
         let dead = |unit: &&mut Unit| unit.pid.is_some() && !lives && !held;
         if let Some(unit) = state.units.get_mut(SLURMCTLD).filter(dead) {
             (unit.pid, unit.failed) = (None, !well);
         }
+    }
+
+    /// Says whether the store that slurmctld keeps its state on holds whoever touches it.
+    fn is_held(&self) -> bool {
+        self.site.fault() == Some(Fault::Silent) && is_on_mount(self.root.path())
     }
 
     /// Says whether a service has been started, and is ready.
@@ -133,7 +138,7 @@ impl Programs {
     }
 
     pub(super) fn crash(&self, state: &mut State, name: &str) {
-        let held = name == SLURMCTLD && self.site.fault() == Some(Fault::Silent);
+        let held = name == SLURMCTLD && self.is_held();
         if let Some(unit) = state.units.get_mut(name).filter(|_| !held) {
             (unit.pid, unit.failed) = (None, true);
         }
@@ -170,7 +175,7 @@ impl Programs {
         let mut options = None;
         match name {
             // The store that holds it does not answer: whoever looks waits, and systemd gives up.
-            SLURMCTLD if self.site.fault() == Some(Fault::Silent) => {}
+            SLURMCTLD if self.is_held() => {}
             SLURMCTLD if self.read("/etc/slurm/slurm.conf").is_none() && self.is_conditional(name) => return,
             SLURMD => {
                 options = self.read("/etc/default/slurmd").as_deref().and_then(parse_defaults);

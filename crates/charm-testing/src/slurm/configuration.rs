@@ -1,7 +1,7 @@
 //! slurm.conf as slurmctld reads it, and the state that it saves and finds again.
 
 use super::{FakeJob, Memory, Settings, Slurm};
-use crate::store::{Fault, within};
+use crate::store::{Fault, MOUNT_POINT, within};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -42,6 +42,11 @@ pub(super) fn listed(text: &str) -> Vec<String> {
 pub(super) fn state_directory(root: &Path) -> PathBuf {
     let named = value(root, "StateSaveLocation");
     within(root, named.as_deref().unwrap_or("/var/lib/slurm/checkpoint/state"))
+}
+
+/// Says whether a controller keeps its state where a store may be mounted. What cannot be read is there, too.
+pub(crate) fn is_on_mount(root: &Path) -> bool {
+    state_directory(root).starts_with(within(root, MOUNT_POINT))
 }
 
 /// Says whether nobody can write there. That there is nothing is another matter.

@@ -57,9 +57,9 @@ impl Slurm {
         self.sites.insert(root.to_owned(), Arc::clone(site));
     }
 
-    /// What is wrong with the store on a machine.
+    /// What is wrong with the store on a machine, if slurmctld keeps its state there.
     pub(super) fn fault(&self, root: &Path) -> Option<Fault> {
-        self.sites.get(root).and_then(|site| site.fault())
+        self.sites.get(root).and_then(|site| site.fault()).filter(|_| configuration::is_on_mount(root))
     }
 
     pub(super) fn is_cut(&self, root: &Path) -> bool {

@@ -14,6 +14,8 @@ mod leaving_knife;
 mod leaving_partitions;
 mod leaving_returns;
 mod leaving_strangers;
+mod moving;
+mod moving_knife;
 mod stage;
 mod store;
 mod store_knife;

@@ -12,6 +12,19 @@ const CLIENT: &str = "subordinate: true\nrequires: {mount: {interface: mount_inf
 const SLURMCTLD: &str = "slurmctld.service";
 const SHARED_CONF: &str = "etc-slurm/slurm.conf";
 
+const CHECKPOINT: &str = "/var/lib/slurm/checkpoint/state";
+const ASIDE: &str = "/var/lib/slurm/local/state";
+
+/// Where a cluster that can move is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// On the local disk, out of the way of a mount that did not come.
+    Aside,
+    Store,
+    /// On the local disk again.
+    Disk,
+}
+
 /// What Slurm knows: nodes, partitions, node sets, records of jobs.
 type Known = (BTreeMap<String, String>, Vec<String>, Vec<String>, Vec<u64>);
 
@@ -48,6 +61,67 @@ impl World {
             }
         }
         world
+    }
+
+    /// A cluster at rest on the local disk of its controller, with so many nodes, beside a store that nobody wants yet.
+    pub fn on_disk(model: Model, nodes: usize) -> Self {
+        let mut world = Self::empty(model);
+        let client = world.model.deploy("filesystem-client", CLIENT).unwrap();
+        world.model.integrate((&world.controllers, "mount"), (&client, "mount")).unwrap();
+        world.store = Some((FakeStore::new(), client));
+        world.add_unit(&world.controllers.clone());
+        for _ in 0..nodes {
+            world.add_unit(&world.computes.clone());
+        }
+        world.model.settle();
+        world.integrate();
+        world.model.settle();
+        world
+    }
+
+    /// The same on the store that it has moved to.
+    pub fn moved(model: Model, nodes: usize) -> Self {
+        let world = Self::on_disk(model, nodes);
+        world.want_store(true);
+        world.model.settle();
+        world
+    }
+
+    /// The operator wants the cluster on the store, or on the local disk.
+    pub fn want_store(&self, wanted: bool) {
+        self.model.set_option(&self.controllers, "use-network-state", wanted.into()).unwrap();
+    }
+
+    /// The cluster of one controller is on one side, whole and at rest.
+    #[track_caller]
+    pub fn assert_on(&self, side: Side) {
+        // A node says at its next hook that it has a job.
+        for unit in self.units() {
+            self.model.run(&unit, &Hook::named("update-status")).unwrap();
+        }
+        self.model.settle();
+        let machine = self.controller();
+        let (state, link) = match side {
+            Side::Store => (CHECKPOINT, Some("/var/lib/slurm/checkpoint/etc-slurm")),
+            Side::Disk => (ASIDE, Some("/var/lib/slurm/local/etc-slurm")),
+            Side::Aside => (ASIDE, None),
+        };
+        assert_eq!(machine.link_target("/etc/slurm").as_deref(), link, "{}", self.status("slurmctld/0"));
+        let conf = machine.read("/etc/slurm/slurm.conf").unwrap();
+        assert_eq!(conf, machine.read("/etc/slurm/slurm.conf.accepted").unwrap());
+        assert!(conf.contains(&format!("StateSaveLocation={state}\n")), "{conf}");
+        for place in [CHECKPOINT, ASIDE] {
+            let marked = machine.read(&format!("{place}/.cluster")).is_some();
+            assert_eq!(marked, place == state, "{place}");
+        }
+        assert_eq!(self.status("slurmctld/0"), "active: primary - UP");
+        self.assert_nothing_lost();
+        self.assert_rest();
+        assert_eq!(machine.is_running("slurmctld-fence.service"), side == Side::Store);
+        self.assert_whole();
+        self.model.reboot(&"slurmctld/0".parse().unwrap());
+        self.model.settle();
+        self.assert_whole();
     }
 
     /// Puts a file system client beside a controller on a store.
@@ -169,6 +243,7 @@ fn file_system_client(
                 let mounted = [("mounted".to_owned(), "true".to_owned())].into();
                 tools.writer().relation_set_unit(&relation.unwrap(), &mounted);
             }
+            Some("\"\"") => machine.unmount(),
             Some(other) => panic!("mounted at {other}?"),
             None if broken => machine.unmount(),
             None => {}

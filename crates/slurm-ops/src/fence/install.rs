@@ -8,11 +8,15 @@ use crate::systemd;
 use std::fs::{self, File, FileTimes, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// The unit of the fence.
 pub const SERVICE: &str = "slurmctld-fence.service";
 /// The copy of the charm's program that systemd starts: Juju replaces the directory of a charm when it is refreshed.
 pub const PROGRAM: &str = "/usr/local/libexec/slurmctld-charm";
+
+/// How long a fence that was just started may take to say something: it begins with a write to the store.
+const FIRST_WORD: Duration = Duration::from_secs(3);
 
 /// Returns the text of the unit file.
 ///
@@ -95,6 +99,15 @@ pub fn ensure_running(writer: &HostWriter) -> Result<bool, MachineError> {
     Ok(true)
 }
 
+/// Waits a moment for a fence that was just started to say something. Without its word slurmctld is not started.
+pub fn await_word(writer: &HostWriter) {
+    // Whoever takes the system's place has its fence speak at once, or not at all.
+    let end = Instant::now() + if writer.host().runner().is_some() { Duration::ZERO } else { FIRST_WORD };
+    while super::look(writer.host()).is_none_or(|said| said.stale) && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Tells whether program, unit file and settings are as they should be. Starts no process; whether the fence runs is
 /// what [`look`](super::look) tells.
 pub fn is_in_place(host: &Host, settings: &Settings) -> Result<bool, FileError> {
@@ -118,7 +131,6 @@ pub fn disable(writer: &HostWriter) -> Result<bool, CommandError> {
 mod tests {
     use super::*;
     use crate::machine::Machine;
-    use std::time::Duration;
 
     #[test]
     fn the_program_is_copied_once_and_again_when_it_is_another_one() {

@@ -226,7 +226,7 @@ fn write_temporary(path: &Path, content: &[u8], mode: u32, owner: Owner) -> Resu
     file.sync_all().map_err(FileError::access("write out", path))
 }
 
-fn numbers((user, group): Owner) -> (Option<Uid>, Option<Gid>) {
+pub(crate) fn numbers((user, group): Owner) -> (Option<Uid>, Option<Gid>) {
     (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
 }
 

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Something to do with one path.
 #[derive(Debug, Serialize, Deserialize)]
@@ -20,7 +21,7 @@ pub(crate) struct Request {
     pub(crate) work: Work,
 }
 
-/// What to do. Each is a function of `files::direct`.
+/// What to do. Each is a function of `files::direct` or `files::tree`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Work {
     Read,
@@ -50,6 +51,21 @@ pub(crate) enum Work {
         user: Option<Owner>,
     },
     Space,
+    Details,
+    Put {
+        content: Content,
+        mode: u32,
+        owner: Owner,
+        modified: Duration,
+    },
+    Link {
+        target: String,
+    },
+    Rename {
+        to: PathBuf,
+    },
+    RemoveAny,
+    Sync,
     /// Writes a probe, and looks at the marker, at the heartbeat of slurmctld and at the space.
     Beat {
         stamp: u64,
@@ -61,8 +77,8 @@ pub(crate) enum Work {
 impl Work {
     /// Tells whether doing it once more changes nothing.
     fn only_looks(&self) -> bool {
-        use Work::{Access, Entries, Exists, List, Modified, Read, Space};
-        matches!(self, Read | Exists | List | Entries | Modified | Access | Space)
+        use Work::{Access, Details, Entries, Exists, List, Modified, Read, Space};
+        matches!(self, Read | Exists | List | Entries | Modified | Access | Space | Details)
     }
 }
 

@@ -25,7 +25,7 @@ const JUJU_LOCAL_TESTS: &str = "tests/juju_local";
 const LEAVING_TESTS: [&str; 2] = ["tests/test_leaving.py", "tests/test_leaving_neighbours.py"];
 
 /// Those of the cluster that are about several controllers.
-const HA_TESTS: &str = "tests/test_ha.py";
+const HA_TESTS: [&str; 2] = ["tests/test_ha.py", "tests/test_ha_move.py"];
 
 /// How a tier ended.
 pub(super) struct Outcome {
@@ -51,11 +51,11 @@ pub(super) fn run(tier: Tier, extent: Extent<'_>, rest: &[String], machines: &mu
         Tier::Fuzz => fuzz::run(rest),
         Tier::JujuLocal => juju_local(extent, rest, machines),
         Tier::Cluster => {
-            let mut command = on_slurm("tests", extent, machines)?;
+            let mut command = on_slurm(&["tests"], extent, machines)?;
             pytest(command.args(["--ignore", JUJU_LOCAL_TESTS]).args(rest))
         }
         Tier::Leaving => pytest(pytest_of_ours(&LEAVING_TESTS, extent, machines)?.args(rest)),
-        Tier::Ha => pytest(on_slurm(HA_TESTS, extent, machines)?.args(rest)),
+        Tier::Ha => pytest(on_slurm(&HA_TESTS, extent, machines)?.args(rest)),
         Tier::Conformance => conformance::run(rest, machines),
     }
 }
@@ -103,8 +103,8 @@ fn pytest_of_ours(tests: &[&str], extent: Extent<'_>, machines: &mut Machines) -
 }
 
 /// The same on machines with another Slurm, if one is named: then only what has to work with every one of them.
-fn on_slurm(tests: &str, extent: Extent<'_>, machines: &mut Machines) -> Result<Command> {
-    let mut command = pytest_of_ours(&[tests], extent, machines)?;
+fn on_slurm(tests: &[&str], extent: Extent<'_>, machines: &mut Machines) -> Result<Command> {
+    let mut command = pytest_of_ours(tests, extent, machines)?;
     if extent.slurm.is_some() && !extent.all {
         command.args(["-m", "core"]);
     }

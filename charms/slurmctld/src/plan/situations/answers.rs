@@ -42,6 +42,7 @@ impl World {
             Question::ServiceFiles => Fact::ServiceFiles(self.service_files.clone()),
             Question::Keys => Fact::Keys(self.keys.clone()),
             Question::Store => Fact::Store(self.store.clone()),
+            Question::Aside => Fact::Aside(self.aside.clone()),
             Question::StateProblem => Fact::StateProblem(self.state_problem.clone()),
             Question::PartitionsSaved => Fact::PartitionsSaved(self.partitions_saved),
             Question::Configuration => Fact::Configuration(Configuration {

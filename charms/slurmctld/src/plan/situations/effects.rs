@@ -33,7 +33,51 @@ impl World {
             }
             Step::Service(ServiceStep::ReloadUnits) => self.needs_daemon_reload = false,
             Step::PrepareState(note) => self.store.state = StateDirectory::Of(note.clone()),
-            Step::LinkConfiguration { .. } => self.link = Some(names::SHARED_CONFIGURATION.to_owned()),
+            Step::LinkConfiguration { place: Place::Store, .. } => {
+                self.link = Some(names::SHARED_CONFIGURATION.to_owned());
+            }
+            Step::LinkConfiguration { .. } => self.link = Some(names::ASIDE_CONFIGURATION.to_owned()),
+            Step::MakeWay(files) => {
+                self.daemon = Daemon::Stopped;
+                self.aside.state = std::mem::replace(&mut self.store.state, StateDirectory::Absent);
+                (self.live, self.accepted) = (files.clone(), files.clone());
+                self.partitions_saved = false;
+                return Outcome::Changed(Ok(()));
+            }
+            Step::Agree { live, accepted } => {
+                (self.live, self.accepted) = (live.clone(), accepted.clone());
+                self.partitions_saved = false;
+            }
+            Step::MoveToStore(Luggage { note, files, .. }) => {
+                self.daemon = Daemon::Stopped;
+                if let Some(why) = self.move_fails {
+                    return Outcome::Changed(Err(why.to_owned()));
+                }
+                self.aside.state = StateDirectory::Absent;
+                self.aside.moved.push(note.clone());
+                self.store.state = StateDirectory::Of(note.clone());
+                (self.live, self.accepted) = (files.clone(), files.clone());
+                self.partitions_saved = false;
+                return Outcome::Changed(Ok(()));
+            }
+            Step::MoveToDisk(Luggage { note, files, stamp }) => {
+                self.daemon = Daemon::Stopped;
+                if let Some(why) = self.move_fails {
+                    return Outcome::Changed(Err(why.to_owned()));
+                }
+                self.store.state = StateDirectory::Absent;
+                self.store.moved.push(stamp.clone());
+                self.aside.state = StateDirectory::Of(note.clone());
+                (self.live, self.accepted) = (files.clone(), files.clone());
+                self.partitions_saved = false;
+                return Outcome::Changed(Ok(()));
+            }
+            Step::Arrive { .. } => {
+                let stamp = self.aside.incoming.take().unwrap();
+                assert!(self.store.moved.contains(&stamp));
+                self.aside.state = StateDirectory::Of(self.note());
+            }
+            Step::EndFence => self.fence = Fence::default(),
             Step::EnsureFence(settings) => {
                 let state = self.fence.state.clone().or_else(|| Some(FenceState::opened(self.now)));
                 self.fence = Fence { current: true, settings: Some(settings.clone()), state };
