@@ -29,6 +29,7 @@ pub(super) fn adopt(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let questions = [
         Question::Call,
         Question::Store,
+        Question::Aside,
         Question::ConfigurationLink,
         Question::Options,
         Question::Peer,
