@@ -81,9 +81,11 @@ class Soak:
         return sorted(self.cluster.juju.status().get_units("compute"))
 
     def staying(self):
-        """Units in service. One on its way out waits in a hook, and its machine takes no other orders."""
+        """Units in service. One on its way out waits in a hook, and its machine takes no other orders. Where none is,
+        an operator has to act: the only one may just have been rebooted."""
 
         def active():
+            self.operate()
             units = self.cluster.juju.status().get_units("compute")
             return sorted(name for name, unit in units.items() if unit.workload_status.current == "active")
 
