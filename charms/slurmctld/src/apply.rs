@@ -11,7 +11,7 @@ use crate::keys::Key;
 use crate::names;
 use crate::place::Place;
 use crate::reboots::{Before, Reboots, Wish};
-use crate::step::{Luggage, NodeChange, Outcome, Step};
+use crate::step::{NodeChange, Outcome, Step};
 use charm::Status;
 use charm::tools::{Port, SecretAnswer};
 use slurm_conf::{HostList, NodeName};
@@ -43,17 +43,13 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             files::ensure_directory(host, target, &Access::slurm(0o755))?;
             files::ensure_link(host, names::CONFIGURATION_DIRECTORY, target, stamp)?;
         }
-        Step::MakeWay(files) => return Ok(moved(moving::make_way(host, files))),
+        Step::MakeWay { files, drop_in } => return Ok(moved(moving::make_way(host, files, drop_in))),
         Step::Agree { live, accepted } => {
             write(host, live, "")?;
             write(host, accepted, names::ACCEPTED)?;
         }
-        Step::MoveToStore(Luggage { note, files, stamp }) => {
-            return Ok(moved(moving::to_store(host, note, files, stamp)));
-        }
-        Step::MoveToDisk(Luggage { note, files, stamp }) => {
-            return Ok(moved(moving::to_disk(host, note, files, stamp)));
-        }
+        Step::MoveToStore(luggage) => return Ok(moved(moving::to_store(host, luggage))),
+        Step::MoveToDisk(luggage) => return Ok(moved(moving::to_disk(host, luggage))),
         Step::Arrive { stamp } => moving::arrive(host, stamp)?,
         Step::EnsureFence(settings) => {
             fence::ensure_settings(host, settings)?;
@@ -266,8 +262,9 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
             }
         }
         Step::PrepareState(_) => facts.forget(&[Question::Store]),
-        Step::MakeWay(_) | Step::MoveToStore(_) | Step::MoveToDisk(_) | Step::Arrive { .. } => {
+        Step::MakeWay { .. } | Step::MoveToStore(_) | Step::MoveToDisk(_) | Step::Arrive { .. } => {
             facts.forget(&[Question::Store, Question::Aside, Question::StateProblem, Question::PartitionsSaved]);
+            facts.forget(&[Question::ConfigurationLink, Question::ServiceFiles, Question::Fence]);
             facts.forget(&CONFIGURED);
             facts.forget(&VOLATILE);
         }

@@ -127,6 +127,7 @@ fn samples() -> Vec<Condition> {
     samples
 }
 
+const FENCE: &str = r#"{"directory":"","state_directory":"","marker":"","patience_seconds":1,"service":""}"#;
 const REFERENCE: &str = include_str!("../../../docs/reference.md");
 
 /// Every text that a unit can show: of one condition there may be several.
@@ -206,7 +207,14 @@ fn statuses() -> Vec<Status> {
     let mut statuses: Vec<Status> = conditions.iter().map(shown).collect();
     // Said while a step is taken, and by what all charms share.
     let hand_over = Step::HandOver { rank: 1, host: text("juju-c9fc6f-1") };
-    let luggage = || Luggage { note: text("lab x/y"), files: Files::default(), stamp: text("1") };
+    let fence = || slurm_ops::fence::Settings::parse(FENCE).unwrap();
+    let luggage = || Luggage {
+        note: text("lab x/y"),
+        files: Files::default(),
+        stamp: text("1"),
+        drop_in: text(""),
+        fence: fence(),
+    };
     let moves = [Step::MoveToStore(luggage()), Step::MoveToDisk(luggage())];
     let steps = [Step::StartDaemon, Step::RestartDaemon, hand_over].into_iter().chain(moves).collect::<Vec<_>>();
     statuses.extend(steps.iter().filter_map(crate::apply::announce));

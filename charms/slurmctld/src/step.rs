@@ -34,13 +34,13 @@ pub enum Step {
     /// time in its name.
     LinkConfiguration { place: Place, stamp: String },
     /// Stops slurmctld and takes its state from where a store will be mounted to where no mount covers it. The files
-    /// say so.
-    MakeWay(Files),
+    /// say so, and slurmctld is started with them.
+    MakeWay { files: Files, drop_in: String },
     /// Has slurm.conf say where the state is: the files in place, and those that slurmctld has accepted.
     Agree { live: Files, accepted: Files },
-    /// Moves the state that is aside, and the configuration, to the store. slurmctld is stopped at the end.
+    /// Moves the state that is aside, and the configuration, to the store, and starts slurmctld there.
     MoveToStore(Luggage),
-    /// Moves state and configuration from the store to the local disk. slurmctld is stopped at the end.
+    /// Moves state and configuration from the store to the local disk, and starts slurmctld there.
     MoveToDisk(Luggage),
     /// Takes a copy for the state that was made by a move to the local disk which has not come to its end.
     Arrive { stamp: String },
@@ -136,6 +136,10 @@ pub struct Luggage {
     pub files: Files,
     /// The time in the names of what is left behind.
     pub stamp: String,
+    /// How systemd is to treat slurmctld.
+    pub drop_in: String,
+    /// What a fence has to know on the store.
+    pub fence: Settings,
 }
 
 /// What is given back to a node that was rebooted.
@@ -167,7 +171,7 @@ pub enum Outcome {
 impl Step {
     /// Says whether slurmctld is stopped by it, for a moment.
     pub fn stops_for_a_move(&self) -> bool {
-        matches!(self, Self::MakeWay(_) | Self::MoveToStore(_) | Self::MoveToDisk(_))
+        matches!(self, Self::MakeWay { .. } | Self::MoveToStore(_) | Self::MoveToDisk(_))
     }
 
     /// Says whether a unit that leaves must not do this: it joins, starts or publishes something.
@@ -200,7 +204,7 @@ impl fmt::Display for Step {
                 let target = if *place == Place::Store { "the store" } else { names::ASIDE_CONFIGURATION };
                 write!(formatter, "link {} to {target}", names::CONFIGURATION_DIRECTORY)
             }
-            Self::MakeWay(_) => write!(formatter, "make way for a mount at {}", names::CHECKPOINT_DIRECTORY),
+            Self::MakeWay { .. } => write!(formatter, "make way for a mount at {}", names::CHECKPOINT_DIRECTORY),
             Self::Agree { .. } => write!(formatter, "have {} say where the state is", names::SLURM_CONF),
             Self::MoveToStore(_) => write!(formatter, "move to the store"),
             Self::MoveToDisk(_) => write!(formatter, "move to the local disk"),

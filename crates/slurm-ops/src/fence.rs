@@ -18,7 +18,7 @@ pub mod watch;
 pub use guard::guard;
 pub use install::{
     PROGRAM, SERVICE, await_word, disable, ensure_program, ensure_running, ensure_settings, is_in_place,
-    is_program_current, unit_file,
+    is_program_current, prepare, unit_file,
 };
 pub use watch::run;
 

@@ -145,8 +145,13 @@ pub fn take_over(writer: &HostWriter, rank: usize) -> Result<(), ScontrolError> 
 /// Starts slurmctld and waits a moment for it to answer: it says that it is ready before it serves. That it does not
 /// answer is no failure of this call.
 pub fn start_controller(writer: &HostWriter, service: &str, patience: Duration) -> Result<(), CommandError> {
-    const PAUSE: Duration = Duration::from_millis(100);
     systemd::enable(writer, service)?;
+    start_again(writer, service, patience)
+}
+
+/// Does the same with one that was stopped for a moment, and so starts with the machine already.
+pub fn start_again(writer: &HostWriter, service: &str, patience: Duration) -> Result<(), CommandError> {
+    const PAUSE: Duration = Duration::from_millis(100);
     // A unit that failed too often in a short time is else refused for a while.
     systemd::reset_failed(writer, service)?;
     systemd::start_no_block(writer, service)?;

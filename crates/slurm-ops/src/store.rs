@@ -156,6 +156,7 @@ fn direct_work(request: &Request) -> Result<Value, FileError> {
         Work::IsWritable { user } => value(direct::is_writable(path, *user)),
         Work::Space => value(direct::space(path)),
         Work::Details => value(tree::details_directly(path)),
+        Work::DetailsOf { below } => value(tree::details_of_directly(path, below)),
         Work::Put { content, mode, owner, modified } => {
             value(tree::put(path, &content.0, *mode, *owner, *modified, nobody))
         }

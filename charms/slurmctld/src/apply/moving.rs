@@ -4,9 +4,10 @@
 use super::write_at;
 use crate::config::files::Files;
 use crate::names;
+use crate::step::Luggage;
 use slurm_ops::files::{self, Access, Copy};
-use slurm_ops::{HostWriter, sentinel, systemd};
-use slurm_unit::Error;
+use slurm_ops::{HostWriter, fence, scontrol, sentinel, systemd};
+use slurm_unit::{Error, Profile};
 use std::time::Duration;
 
 /// Passes while slurmctld serves: the first may take long, and the second has only what changed meanwhile.
@@ -18,22 +19,27 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MARKER: &[&str] = &[sentinel::FILE, sentinel::DRAFT];
 
 /// Makes way for a mount.
-pub(super) fn make_way(host: &HostWriter, files: &Files) -> Result<(), Error> {
+pub(super) fn make_way(host: &HostWriter, files: &Files, drop_in: &str) -> Result<(), Error> {
     files::ensure_directory(host, names::ASIDE_DIRECTORY, &Access::slurm(0o755))?;
-    systemd::stop(host, names::SERVICE)?;
+    stop(host, drop_in)?;
     files::rename(host, names::STATE_DIRECTORY, names::ASIDE_STATE)?;
     super::write(host, files, "")?;
-    super::write(host, files, names::ACCEPTED)
+    super::write(host, files, names::ACCEPTED)?;
+    start(host)
 }
 
-/// Moves from aside to the store. `stamp` is the time in the names of what is left behind.
-pub(super) fn to_store(host: &HostWriter, note: &str, files: &Files, stamp: &str) -> Result<(), Error> {
+/// Moves from aside to the store.
+pub(super) fn to_store(host: &HostWriter, luggage: &Luggage) -> Result<(), Error> {
+    let Luggage { note, files, stamp, .. } = luggage;
     let (state, configuration) = (names::STATE_INCOMING, names::SHARED_CONFIGURATION_INCOMING);
     let mut copies = [
         Copy::begin(host, names::ASIDE_STATE, state, MARKER)?,
         Copy::begin(host, names::CONFIGURATION_DIRECTORY, configuration, &[])?,
     ];
-    copy(host, &mut copies)?;
+    copy_while_it_serves(host, &mut copies)?;
+    fence::prepare(host)?;
+    stop(host, &luggage.drop_in)?;
+    copy_the_rest(host, &mut copies)?;
     for suffix in ["", names::ACCEPTED] {
         write_at(host, configuration, files, suffix)?;
     }
@@ -45,11 +51,17 @@ pub(super) fn to_store(host: &HostWriter, note: &str, files: &Files, stamp: &str
     files::rename(host, state, names::STATE_DIRECTORY)?;
     // Until now the state is aside, whatever is on the store. From now on it is there.
     files::rename(host, names::ASIDE_STATE, moved(names::ASIDE_STATE, stamp))?;
-    Ok(())
+    // What follows the plan would do as well. It would look around before each, and nobody serves meanwhile.
+    files::ensure_link(host, names::CONFIGURATION_DIRECTORY, names::SHARED_CONFIGURATION, stamp)?;
+    fence::ensure_settings(host, &luggage.fence)?;
+    systemd::restart(host, fence::SERVICE)?;
+    fence::await_word(host);
+    start(host)
 }
 
 /// Moves from the store to the local disk.
-pub(super) fn to_disk(host: &HostWriter, note: &str, files: &Files, stamp: &str) -> Result<(), Error> {
+pub(super) fn to_disk(host: &HostWriter, luggage: &Luggage) -> Result<(), Error> {
+    let Luggage { note, files, stamp, .. } = luggage;
     files::ensure_directory(host, names::ASIDE_DIRECTORY, &Access::slurm(0o755))?;
     files::remove_below(host, names::ASIDE_DIRECTORY, names::INCOMING)?;
     let (state, configuration) = (incoming(stamp), names::ASIDE_CONFIGURATION);
@@ -57,14 +69,23 @@ pub(super) fn to_disk(host: &HostWriter, note: &str, files: &Files, stamp: &str)
         Copy::begin(host, names::STATE_DIRECTORY, &state, MARKER)?,
         Copy::begin(host, names::SHARED_CONFIGURATION, configuration, &[])?,
     ];
-    copy(host, &mut copies)?;
+    copy_while_it_serves(host, &mut copies)?;
+    stop(host, &luggage.drop_in)?;
+    copy_the_rest(host, &mut copies)?;
     for suffix in ["", names::ACCEPTED] {
         write_at(host, configuration, files, suffix)?;
     }
     sentinel::write_once(host, &state, note)?;
     // Until now the state is on the store. From now on it is this copy, which is known by its time.
     files::rename(host, names::STATE_DIRECTORY, moved(names::STATE_DIRECTORY, stamp))?;
-    arrive(host, stamp)
+    arrive(host, stamp)?;
+    files::ensure_link(host, names::CONFIGURATION_DIRECTORY, configuration, stamp)?;
+    // It would end a slurmctld that has left the store.
+    systemd::stop(host, fence::SERVICE)?;
+    files::remove(host, fence::SETTINGS)?;
+    start(host)?;
+    fence::disable(host)?;
+    Ok(())
 }
 
 /// Takes the copy with this time for the state.
@@ -73,18 +94,33 @@ pub(super) fn arrive(host: &HostWriter, stamp: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Copies while slurmctld serves, stops it, and copies what changed.
-fn copy(host: &HostWriter, copies: &mut [Copy]) -> Result<(), Error> {
+fn copy_while_it_serves(host: &HostWriter, copies: &mut [Copy]) -> Result<(), Error> {
     for _ in 0..PASSES {
         for copy in &mut *copies {
             copy.pass(host, None)?;
         }
     }
-    systemd::stop(host, names::SERVICE)?;
+    Ok(())
+}
+
+fn copy_the_rest(host: &HostWriter, copies: &mut [Copy]) -> Result<(), Error> {
     for copy in copies {
         let count = copy.pass(host, Some(PATIENCE))?;
         tracing::debug!("{count} files changed since the pass before");
     }
+    Ok(())
+}
+
+/// Stops slurmctld. From then on systemd starts it only where the state will be.
+fn stop(host: &HostWriter, drop_in: &str) -> Result<(), Error> {
+    systemd::ensure_drop_in(host, names::SERVICE, Profile::DROP_IN, drop_in)?;
+    systemd::stop(host, names::SERVICE)?;
+    Ok(())
+}
+
+/// Starts slurmctld and waits until it answers.
+fn start(host: &HostWriter) -> Result<(), Error> {
+    scontrol::start_again(host, names::SERVICE, super::PATIENCE)?;
     Ok(())
 }
 

@@ -89,7 +89,7 @@ fn missing_key(facts: &Facts, key: Key) -> Result<Option<Step>, Ask> {
 ///
 /// On a store the guard checks. systemd itself must not look there, as the condition of the packaged unit would have
 /// it do: a store that does not answer would hold it, and with it the whole machine.
-fn drop_in(identity: &Identity, place: Place) -> String {
+pub(super) fn drop_in(identity: &Identity, place: Place) -> String {
     let (order, check) = if place == Place::Store {
         let fence = slurm_ops::fence::SERVICE;
         let order = format!("ConditionPathExists=\nWants={fence}\nAfter={fence}\n");

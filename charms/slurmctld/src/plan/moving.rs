@@ -5,6 +5,7 @@
 //! slurmctld where its state is.
 
 use super::Controller;
+use super::foundation::drop_in;
 use super::share::{request_mount, withdraw_mount};
 use crate::condition::{Condition, Moving};
 use crate::config::Situation;
@@ -12,6 +13,7 @@ use crate::config::managed_keys::with_state_at;
 use crate::controllers::Controllers;
 use crate::daemon::Daemon;
 use crate::facts::{Ask, Facts, StoreMount};
+use crate::fence;
 use crate::identity::{self, Identity, StateProblem};
 use crate::place::{self, Place};
 use crate::step::{Luggage, Outcome, Step};
@@ -48,12 +50,13 @@ impl Controller<'_> {
         if !*facts.leader()? || !self.is_steady(situation)? {
             return Ok(Vec::new());
         }
+        let wanted = situation.options.network_state;
+        let there = matches!((place, wanted), (Place::Checkpoint, false) | (Place::Store, true));
         let failed = self.attempts.outcome(Step::stops_for_a_move);
-        if let Some(Outcome::Changed(Err(why))) = failed {
-            self.conditions.push(Condition::Moving(Moving::Failed(why.clone())));
-            return Ok(Vec::new());
+        if let Some(Outcome::Changed(Err(why))) = failed.filter(|_| !there) {
+            return Ok(self.waits(Moving::Failed(why.clone())));
         }
-        match (place, situation.options.network_state) {
+        match (place, wanted) {
             (Place::Checkpoint, false) | (Place::Store, true) => Ok(Vec::new()),
             (Place::Aside, false) => Ok(withdraw_mount(facts)?.into_iter().collect()),
             (Place::Checkpoint | Place::Aside, true) => self.go_to_store(situation, identity),
@@ -82,7 +85,8 @@ impl Controller<'_> {
                 return Ok(self.waits(Moving::Occupied));
             }
             let files = with_state_at(&situation.live().files, Place::Aside);
-            return Ok(files.into_iter().map(Step::MakeWay).collect());
+            let drop_in = drop_in(identity, Place::Aside);
+            return Ok(files.map(|files| Step::MakeWay { files, drop_in }).into_iter().collect());
         }
         if let Some(step) = request_mount(facts)? {
             return Ok(vec![step]);
@@ -123,5 +127,7 @@ impl Controller<'_> {
 
 fn luggage(situation: &Situation<'_>, identity: &Identity, place: Place, now: u64) -> Option<Luggage> {
     let files = with_state_at(&situation.live().files, place)?;
-    Some(Luggage { note: identity.note.clone(), files, stamp: slurm_ops::clock::stamp(now) })
+    let fence = fence::settings(identity, situation.accepted());
+    let (note, stamp) = (identity.note.clone(), slurm_ops::clock::stamp(now));
+    Some(Luggage { note, files, stamp, drop_in: drop_in(identity, place), fence })
 }

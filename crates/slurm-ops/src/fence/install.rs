@@ -99,6 +99,13 @@ pub fn ensure_running(writer: &HostWriter) -> Result<bool, MachineError> {
     Ok(true)
 }
 
+/// Puts everything in place but the settings, so that nothing is left to do but to start it.
+pub fn prepare(writer: &HostWriter) -> Result<(), MachineError> {
+    ensure_program(writer)?;
+    systemd::ensure_unit_file(writer, SERVICE, &unit_file())?;
+    Ok(systemd::enable(writer, SERVICE)?)
+}
+
 /// Waits a moment for a fence that was just started to say something. Without its word slurmctld is not started.
 pub fn await_word(writer: &HostWriter) {
     // Whoever takes the system's place has its fence speak at once, or not at all.

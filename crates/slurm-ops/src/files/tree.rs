@@ -16,6 +16,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The clock of a file system may tick this slowly: a file that was changed so lately may change again unseen.
 const TICK: Duration = Duration::from_secs(2);
 
+/// So many directories are listed with one question: few enough for its deadline.
+const AT_ONCE: usize = 200;
+
 /// Something in a directory, as far as a copy has to know it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Found {
@@ -49,6 +52,8 @@ pub struct Copy {
     left_out: &'static [&'static str],
     /// What was copied, by its path in the directory. None: it may have been changed since, whatever it looks like.
     seen: BTreeMap<PathBuf, Option<Found>>,
+    /// The directories of the copy.
+    made: BTreeMap<PathBuf, (u32, Owner)>,
 }
 
 impl Copy {
@@ -62,79 +67,91 @@ impl Copy {
     ) -> Result<Self, FileError> {
         let to = to.into();
         remove_tree(writer, &to)?;
-        Ok(Self { from: from.into(), to, left_out, seen: BTreeMap::new() })
+        Ok(Self { from: from.into(), to, left_out, seen: BTreeMap::new(), made: BTreeMap::new() })
     }
 
-    /// Copies what is new or was changed, removes what is gone, and tells how many entries that were. What is at the top
-    /// is copied each time: there daemons keep what they write all the time. When this returns, all of it survives a
-    /// power cut.
+    /// Copies what is new or was changed, removes what is gone, and tells how many entries that were. When this returns,
+    /// all of it survives a power cut. What is at the top of a store is copied each time: there daemons keep what they
+    /// write all the time, and its clock may be another one.
     ///
     /// With `patience`, gives up when that has passed.
     pub fn pass(&mut self, writer: &HostWriter, patience: Option<Duration>) -> Result<usize, FileError> {
         let end = patience.map(|patience| Instant::now() + patience);
+        // What a store says about time is its own clock's.
+        let doubted = writer.host().locate(&self.from).on_store;
         let (mut there, mut count) = (BTreeSet::new(), 0);
-        let mut directories = vec![PathBuf::new()];
-        while let Some(directory) = directories.pop() {
-            let from = self.from.join(&directory);
-            let Some(own) = details(writer.host(), &from)? else {
-                if directory.as_os_str().is_empty() {
-                    return Err(FileError::access("list", &from)(ErrorKind::NotFound.into()));
-                }
-                continue;
-            };
-            let mut touched = self.ensure_directory(writer, &directory)?;
-            for found in own {
-                let path = directory.join(&found.name);
-                let top = directory.as_os_str().is_empty();
-                if found.kind == Kind::Other || (top && self.left_out.contains(&found.name.as_str())) {
-                    continue;
-                }
-                if end.is_some_and(|end| Instant::now() > end) {
-                    return Err(FileError::access("copy in time", &self.from.join(&path))(ErrorKind::TimedOut.into()));
-                }
-                let known = self.seen.get(&path).and_then(Option::as_ref) == Some(&found);
-                if found.kind == Kind::Directory {
-                    directories.push(path.clone());
-                } else if top || !known {
-                    if !self.copy(writer, &path, &found)? {
+        let mut level = vec![PathBuf::new()];
+        while !level.is_empty() {
+            let mut below = Vec::new();
+            for some in level.chunks(AT_ONCE) {
+                let listed = details_of(writer.host(), &self.from, some)?;
+                for (directory, own) in some.iter().zip(listed) {
+                    let top = directory.as_os_str().is_empty();
+                    let Some(own) = own else {
+                        if top {
+                            return Err(FileError::access("list", &self.from)(ErrorKind::NotFound.into()));
+                        }
+                        there.remove(directory);
                         continue;
+                    };
+                    let mut touched = self.ensure_directory(writer, directory)?;
+                    for found in own {
+                        let path = directory.join(&found.name);
+                        if found.kind == Kind::Other || (top && self.left_out.contains(&found.name.as_str())) {
+                            continue;
+                        }
+                        if end.is_some_and(|end| Instant::now() > end) {
+                            let late = self.from.join(&path);
+                            return Err(FileError::access("copy in time", &late)(ErrorKind::TimedOut.into()));
+                        }
+                        let known = self.seen.get(&path).and_then(Option::as_ref) == Some(&found);
+                        if found.kind == Kind::Directory {
+                            below.push(path.clone());
+                        } else if (top && doubted) || !known {
+                            if !self.copy(writer, &path, &found)? {
+                                continue;
+                            }
+                            (touched, count) = (true, count + 1);
+                        }
+                        // Whatever is seen of a file was seen before it was read.
+                        let settled = found.kind == Kind::Directory || !is_recent(&found);
+                        self.seen.insert(path.clone(), Some(found).filter(|_| settled));
+                        there.insert(path);
                     }
-                    (touched, count) = (true, count + 1);
+                    if touched {
+                        perform(writer, &self.to.join(directory), || Work::Sync, |path, _| sync_directory(path))?;
+                    }
                 }
-                // Whatever is seen of a file was seen before it was read.
-                let settled = found.kind == Kind::Directory || !is_recent(&found);
-                self.seen.insert(path.clone(), Some(found).filter(|_| settled));
-                there.insert(path);
             }
-            if touched {
-                perform(writer, &self.to.join(&directory), || Work::Sync, |path, _| sync_directory(path))?;
-            }
+            level = below;
         }
         // What is in a directory comes after it, and goes before it.
         let gone: Vec<PathBuf> = self.seen.keys().filter(|path| !there.contains(*path)).cloned().collect();
         for path in gone.iter().rev() {
             perform(writer, &self.to.join(path), || Work::RemoveAny, remove_any)?;
             self.seen.remove(path);
+            self.made.remove(path);
         }
         Ok(count + gone.len())
     }
 
     /// Tells whether the directory had to be made. It is as open as the one that it is a copy of.
-    fn ensure_directory(&self, writer: &HostWriter, directory: &Path) -> Result<bool, FileError> {
+    fn ensure_directory(&mut self, writer: &HostWriter, directory: &Path) -> Result<bool, FileError> {
         let access = |path: &Path| writer.host().locate(path).perform(|| Work::Access, super::direct::access_of);
         let (from, to) = (self.from.join(directory), self.to.join(directory));
         // The first one may be a link.
-        let Some((mode, owner)) = (match self.seen.get(directory).and_then(Option::as_ref) {
+        let wanted = match self.seen.get(directory).and_then(Option::as_ref) {
             Some(found) => Some((found.mode, found.owner)),
             None => access(&from.join("."))?,
-        }) else {
-            return Ok(false);
         };
+        let Some((mode, owner)) = wanted.filter(|own| self.made.get(directory) != Some(own)) else { return Ok(false) };
         let announce = |path: &Path| writer.before_write(path);
-        writer.host().locate(&to).perform(
+        let made = writer.host().locate(&to).perform(
             || Work::Directory { mode, owner },
             |path| super::direct::ensure_directory(path, mode, owner, &announce),
-        )
+        )?;
+        self.made.insert(directory.to_owned(), (mode, owner));
+        Ok(made)
     }
 
     /// Tells whether there was still something to copy.
@@ -209,6 +226,16 @@ fn perform(
 ) -> Result<(), FileError> {
     let announce = |path: &Path| writer.before_write(path);
     writer.host().locate(path).perform(work, |path| here(path, &announce))
+}
+
+/// Lists several directories below one: each question of a child costs, and a busy machine makes it dear.
+fn details_of(host: &Host, from: &Path, below: &[PathBuf]) -> Result<Vec<Option<Vec<Found>>>, FileError> {
+    let work = || Work::DetailsOf { below: below.to_vec() };
+    host.locate(from).perform(work, |path| details_of_directly(path, below))
+}
+
+pub(crate) fn details_of_directly(path: &Path, below: &[PathBuf]) -> Result<Vec<Option<Vec<Found>>>, FileError> {
+    below.iter().map(|own| details_directly(&path.join(own))).collect()
 }
 
 fn details(host: &Host, path: &Path) -> Result<Option<Vec<Found>>, FileError> {

@@ -52,6 +52,9 @@ pub(crate) enum Work {
     },
     Space,
     Details,
+    DetailsOf {
+        below: Vec<PathBuf>,
+    },
     Put {
         content: Content,
         mode: u32,

@@ -37,8 +37,8 @@ impl World {
                 self.link = Some(names::SHARED_CONFIGURATION.to_owned());
             }
             Step::LinkConfiguration { .. } => self.link = Some(names::ASIDE_CONFIGURATION.to_owned()),
-            Step::MakeWay(files) => {
-                self.daemon = Daemon::Stopped;
+            Step::MakeWay { files, drop_in } => {
+                self.service_files.drop_in = Some(drop_in.clone());
                 self.aside.state = std::mem::replace(&mut self.store.state, StateDirectory::Absent);
                 (self.live, self.accepted) = (files.clone(), files.clone());
                 self.partitions_saved = false;
@@ -48,26 +48,33 @@ impl World {
                 (self.live, self.accepted) = (live.clone(), accepted.clone());
                 self.partitions_saved = false;
             }
-            Step::MoveToStore(Luggage { note, files, .. }) => {
-                self.daemon = Daemon::Stopped;
+            Step::MoveToStore(Luggage { note, files, drop_in, fence, .. }) => {
+                self.service_files.drop_in = Some(drop_in.clone());
                 if let Some(why) = self.move_fails {
+                    self.daemon = Daemon::Stopped;
                     return Outcome::Changed(Err(why.to_owned()));
                 }
                 self.aside.state = StateDirectory::Absent;
                 self.aside.moved.push(note.clone());
                 self.store.state = StateDirectory::Of(note.clone());
+                self.link = Some(names::SHARED_CONFIGURATION.to_owned());
+                let state = Some(FenceState::opened(self.now));
+                self.fence = Fence { current: true, settings: Some(fence.clone()), state };
                 (self.live, self.accepted) = (files.clone(), files.clone());
                 self.partitions_saved = false;
                 return Outcome::Changed(Ok(()));
             }
-            Step::MoveToDisk(Luggage { note, files, stamp }) => {
-                self.daemon = Daemon::Stopped;
+            Step::MoveToDisk(Luggage { note, files, stamp, drop_in, .. }) => {
+                self.service_files.drop_in = Some(drop_in.clone());
                 if let Some(why) = self.move_fails {
+                    self.daemon = Daemon::Stopped;
                     return Outcome::Changed(Err(why.to_owned()));
                 }
                 self.store.state = StateDirectory::Absent;
                 self.store.moved.push(stamp.clone());
                 self.aside.state = StateDirectory::Of(note.clone());
+                self.link = Some(names::ASIDE_CONFIGURATION.to_owned());
+                self.fence = Fence::default();
                 (self.live, self.accepted) = (files.clone(), files.clone());
                 self.partitions_saved = false;
                 return Outcome::Changed(Ok(()));
