@@ -601,10 +601,10 @@ class Charmed(Site):
         self.deploy_client(directory)
         self.cluster.juju.integrate("filesystem-client:filesystem", "store:filesystem")
 
-    def deploy_client(self, directory, **options):
+    def deploy_client(self, charms, **options):
         # Tests do not wait a minute for autofs to look again.
         config = {"map-options": "--timeout=0 --negative-timeout=1", **options}
-        self.cluster.juju.deploy(packing.pack_test_charm(directory, "filesystem-client"), config=config)
+        self.cluster.juju.deploy(packing.pack_test_charm(charms, "filesystem-client"), config=config)
 
     def deploy(self, directory, controllers=2, nodes=2):
         self.deploy_store(directory)

@@ -426,22 +426,22 @@ def test_a_wrong_store_is_left_alone(trio, fault):
     site.await_agreement(240)
 
 
-MAP = "/etc/auto.filesystem-client-*"
+# The subordinate writes its map anew where that is not what it should be, so the master map names another one.
+MASTER = "/etc/auto.master.d/filesystem-client-*.autofs"
+MISLEAD = f"sed --in-place 's| /etc/auto[^ ]*| /etc/auto.wrong|' {MASTER}"
+LEAD_BACK = f"sed --in-place \"s| /etc/auto.wrong| $(ls /etc/auto.filesystem-client-*)|\" {MASTER}; rm -r /srv/wrong"
+ELSEWHERE = f"touch /srv/wrong/.begun; echo {ha.CHECKPOINT} -fstype=bind :/srv/wrong >/etc/auto.wrong; {MISLEAD}"
 WRONG = {
     "nothing behind the trigger": (
-        f"cp {MAP} /root/map; sed -i 's/ [^ ]*:.*/ 192.0.2.1:\\//' {MAP}",
-        f"cp /root/map {MAP}",
+        f"mkdir /srv/wrong; echo {ha.CHECKPOINT} -fstype=moosefs 192.0.2.1:/ >/etc/auto.wrong; {MISLEAD}",
+        LEAD_BACK,
     ),
     "not mounted": ("systemctl mask autofs", "systemctl unmask autofs"),
-    "empty": (
-        f"cp {MAP} /root/map; mkdir -p /srv/wrong; chown slurm /srv/wrong; touch /srv/wrong/.begun;"
-        f"echo {ha.CHECKPOINT} -fstype=bind :/srv/wrong >{MAP}",
-        f"cp /root/map {MAP}; rm -r /srv/wrong",
-    ),
+    "empty": (f"mkdir /srv/wrong; chown slurm /srv/wrong; {ELSEWHERE}", LEAD_BACK),
     "foreign": (
-        f"cp {MAP} /root/map; mkdir -p /srv/wrong/state; echo other model/app >/srv/wrong/state/.cluster;"
-        f"chown -R slurm /srv/wrong; touch /srv/wrong/.begun; echo {ha.CHECKPOINT} -fstype=bind :/srv/wrong >{MAP}",
-        f"cp /root/map {MAP}; rm -r /srv/wrong",
+        "mkdir -p /srv/wrong/state; echo other model/app >/srv/wrong/state/.cluster; chown -R slurm /srv/wrong;"
+        f"{ELSEWHERE}",
+        LEAD_BACK,
     ),
 }
 
