@@ -527,13 +527,15 @@ def test_a_cut_that_leaves_the_store_changes_nothing(shared):
     """The heartbeat goes on, so nobody takes over; after the heal all is as before."""
     primary, _ = shared.order()
     job, before = shared.start_beating(), shared.identity(primary)
-    with shared.submitting() as tally:
+    with ha.Tally(shared) as tally:
         tally.phase("fault")
         shared.machine("cut", primary)
         for_a_while(shared.serving, lambda seen: seen == primary, "who serves in the cut", ha.TAKES_OVER)
         shared.machine("heal", primary)
         tally.await_accepted(time.time())
         shared.await_agreement(180)
+        # Jobs that could not be launched wait until Slurm has pinged their nodes again, and two minutes more.
+        tally.finish(480)
     print(tally.summary())
     assert shared.identity(primary) == before
     tally.assert_kept()
