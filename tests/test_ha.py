@@ -406,7 +406,7 @@ def test_a_new_leader_of_a_dead_application_writes_no_part_of_the_list(trio):
 @slow
 @pytest.mark.parametrize("fault", ["nothing behind the trigger", "not mounted", "empty", "foreign"])
 def test_a_wrong_store_is_left_alone(trio, fault):
-    """A standby whose machine boots into it starts nothing, writes nothing and says why; then it is mended."""
+    """A standby whose machine boots into it starts nothing, writes no state and says why; then it is mended."""
     site, standby = trio, trio.order()[-1]
     machine, unit = site.controllers()[standby], site.unit_of(standby)
     script, mend = WRONG[fault]
@@ -417,7 +417,9 @@ def test_a_wrong_store_is_left_alone(trio, fault):
         told = site.cluster.await_message(unit, "^(blocked|waiting): ", 180)
         print(told)
         for_a_while(lambda: site.daemon(standby), lambda seen: seen != "active", "slurmctld on a wrong store", 10)
-        assert site.look(machine, "find /srv/wrong -mindepth 1 -newer /srv/wrong/.begun 2>/dev/null | head") == ""
+        # The fence finds out by writing a probe, before it looks at the marker.
+        written = "find /srv/wrong -mindepth 1 -newer /srv/wrong/.begun -not -name '.probe-*' 2>/dev/null || true"
+        assert site.look(machine, written) == ""
         site.fire(unit)
     finally:
         site.cluster.shell(machine, mend)
@@ -426,22 +428,22 @@ def test_a_wrong_store_is_left_alone(trio, fault):
     site.await_agreement(240)
 
 
-MAP = "/etc/auto.filesystem-client-*"
+# The subordinate writes its map anew where that is not what it should be, so the master map names another one.
+MASTER = "/etc/auto.master.d/filesystem-client-*.autofs"
+MISLEAD = f"sed --in-place 's| /etc/auto[^ ]*| /etc/auto.wrong|' {MASTER}"
+LEAD_BACK = f"sed --in-place \"s| /etc/auto.wrong| $(ls /etc/auto.filesystem-client-*)|\" {MASTER}; rm -r /srv/wrong"
+ELSEWHERE = f"touch /srv/wrong/.begun; echo {ha.CHECKPOINT} -fstype=bind :/srv/wrong >/etc/auto.wrong; {MISLEAD}"
 WRONG = {
     "nothing behind the trigger": (
-        f"cp {MAP} /root/map; sed -i 's/ [^ ]*:.*/ 192.0.2.1:\\//' {MAP}",
-        f"cp /root/map {MAP}",
+        f"mkdir /srv/wrong; echo {ha.CHECKPOINT} -fstype=moosefs 192.0.2.1:/ >/etc/auto.wrong; {MISLEAD}",
+        LEAD_BACK,
     ),
     "not mounted": ("systemctl mask autofs", "systemctl unmask autofs"),
-    "empty": (
-        f"cp {MAP} /root/map; mkdir -p /srv/wrong; chown slurm /srv/wrong; touch /srv/wrong/.begun;"
-        f"echo {ha.CHECKPOINT} -fstype=bind :/srv/wrong >{MAP}",
-        f"cp /root/map {MAP}; rm -r /srv/wrong",
-    ),
+    "empty": (f"mkdir /srv/wrong; chown slurm /srv/wrong; {ELSEWHERE}", LEAD_BACK),
     "foreign": (
-        f"cp {MAP} /root/map; mkdir -p /srv/wrong/state; echo other model/app >/srv/wrong/state/.cluster;"
-        f"chown -R slurm /srv/wrong; touch /srv/wrong/.begun; echo {ha.CHECKPOINT} -fstype=bind :/srv/wrong >{MAP}",
-        f"cp /root/map {MAP}; rm -r /srv/wrong",
+        "mkdir -p /srv/wrong/state; echo other model/app >/srv/wrong/state/.cluster; chown -R slurm /srv/wrong;"
+        f"{ELSEWHERE}",
+        LEAD_BACK,
     ),
 }
 
@@ -525,13 +527,15 @@ def test_a_cut_that_leaves_the_store_changes_nothing(shared):
     """The heartbeat goes on, so nobody takes over; after the heal all is as before."""
     primary, _ = shared.order()
     job, before = shared.start_beating(), shared.identity(primary)
-    with shared.submitting() as tally:
+    with ha.Tally(shared) as tally:
         tally.phase("fault")
         shared.machine("cut", primary)
         for_a_while(shared.serving, lambda seen: seen == primary, "who serves in the cut", ha.TAKES_OVER)
         shared.machine("heal", primary)
         tally.await_accepted(time.time())
         shared.await_agreement(180)
+        # Jobs that could not be launched wait until Slurm has pinged their nodes again, and two minutes more.
+        tally.finish(480)
     print(tally.summary())
     assert shared.identity(primary) == before
     tally.assert_kept()
