@@ -96,7 +96,7 @@ impl Controller<'_> {
             Some(problem) => return Ok(self.waits(Moving::Unusable(problem))),
             None => {}
         }
-        let luggage = luggage(situation, identity, Place::Store, *facts.now()?);
+        let luggage = luggage(situation, identity, Place::Store, facts)?;
         Ok(luggage.into_iter().map(Step::MoveToStore).collect())
     }
 
@@ -115,7 +115,7 @@ impl Controller<'_> {
         if !alone || controllers.wanted != controllers.listed {
             return Ok(Vec::new());
         }
-        let luggage = luggage(situation, identity, Place::Aside, *self.facts.now()?);
+        let luggage = luggage(situation, identity, Place::Aside, self.facts)?;
         Ok(luggage.into_iter().map(Step::MoveToDisk).collect())
     }
 
@@ -125,9 +125,15 @@ impl Controller<'_> {
     }
 }
 
-fn luggage(situation: &Situation<'_>, identity: &Identity, place: Place, now: u64) -> Option<Luggage> {
-    let files = with_state_at(&situation.live().files, place)?;
-    let fence = fence::settings(identity, situation.accepted());
-    let (note, stamp) = (identity.note.clone(), slurm_ops::clock::stamp(now));
-    Some(Luggage { note, files, stamp, drop_in: drop_in(identity, place), fence })
+fn luggage(
+    situation: &Situation<'_>,
+    identity: &Identity,
+    place: Place,
+    facts: &Facts,
+) -> Result<Option<Luggage>, Ask> {
+    let Some(files) = with_state_at(&situation.live().files, place) else { return Ok(None) };
+    let (unit, host) = (&facts.call()?.unit, &situation.host.name);
+    let fence = fence::settings(unit, host, identity, situation.accepted());
+    let (note, stamp) = (identity.note.clone(), slurm_ops::clock::stamp(*facts.now()?));
+    Ok(Some(Luggage { note, files, stamp, drop_in: drop_in(identity, place), fence }))
 }
