@@ -1,3 +1,5 @@
+//! Where a state is found, with markers and links in every combination that a move can leave.
+
 use super::*;
 use crate::plan::situations::World;
 

@@ -5,8 +5,9 @@
 
 use nix::sys::stat::Mode;
 use slurm_ops::Machine;
+use slurm_ops::fence::daemon::{Daemon, DaemonState};
 use slurm_ops::fence::others::{Heard, Others};
-use slurm_ops::fence::watch::{Daemon, DaemonState, Watch};
+use slurm_ops::fence::watch::Watch;
 use slurm_ops::fence::{self, FenceState, Gate, Settings, Why, guard};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

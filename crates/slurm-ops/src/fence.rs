@@ -7,9 +7,10 @@
 //! that none starts: `ExecStartPre=` is this program called `guard`. After two good probes in a row the fence opens and
 //! starts the slurmctld that it had killed. A store that answers no controller at all closes nobody.
 //!
-//! [`decide`] says when, from what was seen; [`watch`] sees it; [`others`] are the fences of the other controllers;
-//! [`install`] puts the service in place; [`guard`] asks.
+//! [`decide`] says when, from what was seen; [`watch`] sees it; [`daemon`] is what follows; [`others`] are the fences of
+//! the other controllers; [`install`] puts the service in place; [`guard`] asks.
 
+pub mod daemon;
 pub mod guard;
 pub mod install;
 pub mod others;

@@ -1,3 +1,5 @@
+//! Copies of directories, and what they keep.
+
 use super::*;
 use crate::machine::Machine;
 use std::fs::File;
