@@ -404,6 +404,8 @@ class Tally:
         self.story = f"s{time.time_ns() // 10**6 % 10**9}"
         self.submissions = []
         self.runs = []
+        # Name → when it was begun, each time.
+        self.began = {}
         self.known = {}
         self.held = set()
         self.phases = []
@@ -428,15 +430,22 @@ class Tally:
     def crash(self, name):
         """The same, and now something dies that may not have written down what it accepted last."""
         self.phase(name)
+        self.died()
+
+    def died(self):
+        """The same without a new phase: what follows from a fault some seconds later."""
         self.crashes.append(time.time())
 
     def assert_kept(self):
         """Nothing is missing that Slurm can keep: it writes jobs down some seconds after they changed."""
-        told = {one.name: one.ended for one in self.submissions}
-        in_doubt = lambda name: any(-UNSAVED <= told[name] - crash <= UNSAVED / 2 for crash in self.crashes)
         missing = {"lost": self.lost, "doubled": self.doubled, "forgotten": self.forgotten}
-        missing = {kind: [name for name in names if not in_doubt(name)] for kind, names in missing.items()}
+        missing = {kind: [name for name in names if not self.in_doubt(name)] for kind, names in missing.items()}
         assert not any(missing.values()), f"{missing} of {self.summary()}"
+
+    def in_doubt(self, name):
+        """Says whether Slurm may have forgotten a job, or that it began or ended, in a crash."""
+        changes = [one.ended for one in self.submissions if one.name == name] + self.began.get(name, [])
+        return any(-UNSAVED <= change - crash <= UNSAVED / 2 for change in changes for crash in self.crashes)
 
     def start(self):
         worker, site = self.site.worker(), self.site
@@ -496,10 +505,13 @@ class Tally:
         self.site.cancel(*sorted(held & set(open)))
 
     def read_runs(self):
-        """The name of a job of this story, for each time that it was run."""
+        """The name of a job of this story, for each time that it was run. When that was is kept beside it."""
         script = f"cat {PLACE}/ran-{self.story} 2>/dev/null || true"
         texts = [self.site.look(machine, script, 20) for machine in self.site.nodes().values()]
-        return [line.split()[1] for text in texts for line in text.splitlines()]
+        lines = [line.split() for text in texts for line in text.splitlines()]
+        for _, name, when in lines:
+            self.began.setdefault(name, []).append(float(when))
+        return [name for _, name, _ in lines]
 
     # What came of it
 
