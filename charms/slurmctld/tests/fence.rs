@@ -261,12 +261,30 @@ fn it_closes_at_once_for_what_is_wrong_and_opens_when_it_is_right_again() {
 fn a_full_store_closes_it_and_settings_are_read_anew() {
     let stage = Stage::new();
     let mut watch = Watch::new(stage.machine.clone());
-    stage.open(&mut watch);
-    stage.set(&Settings { reserve: u64::MAX, ..Stage::settings() });
-    assert!(matches!(stage.closed(&mut watch), Why::Full { free } if free > 0));
-    stage.set(&Stage::settings());
-    stage.open(&mut watch);
-    assert_eq!(stage.told(), ["stop", "start"], "there is room to save");
+    let free = stage.open(&mut watch).free;
+    for (reserve, told) in [(free + free / 2, ["stop", "start"]), (u64::MAX, ["kill", "start"])] {
+        stage.set(&Settings { reserve, ..Stage::settings() });
+        assert!(matches!(stage.closed(&mut watch), Why::Full { free } if free > 0));
+        stage.set(&Stage::settings());
+        stage.open(&mut watch);
+        assert_eq!(stage.told(), told, "there is room to save, or there is not");
+    }
+}
+
+#[test]
+fn nothing_is_written_on_a_store_of_others() {
+    for marker in [Some("other\n"), None] {
+        let stage = Stage::new();
+        match marker {
+            Some(text) => stage.write("store/state/.cluster", text),
+            None => fs::remove_file(stage.path("store/state/.cluster")).unwrap(),
+        }
+        let mut watch = Watch::new(stage.machine.clone());
+        stage.closed(&mut watch);
+        let found: Vec<_> =
+            fs::read_dir(stage.path("store")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(found, ["state"]);
+    }
 }
 
 #[test]

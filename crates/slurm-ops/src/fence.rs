@@ -188,6 +188,8 @@ pub struct Seen {
     /// Bytes that are free, as far as the store says.
     pub free: Option<u64>,
     pub free_files: Option<u64>,
+    /// There was no room for the probe, whatever the store says of its space: a quota shows nowhere else.
+    pub full: bool,
     /// Why the write, or the look after it, did not work.
     pub error: Option<String>,
 }
@@ -198,6 +200,7 @@ impl Seen {
         let marker = self.marker.as_deref().map(str::trim);
         match () {
             () if !self.mounted => Some(Why::NotMounted),
+            () if self.full => Some(Why::Full { free: 0 }),
             // What an error kept from being seen is neither right nor wrong. Time tells.
             () if self.error.is_some() => None,
             () if marker != Some(settings.marker.trim()) => {
@@ -403,6 +406,12 @@ mod tests {
             ("no marker", 110, with(Seen { marker: None, ..good.clone() }), Some(Why::Marker { found: None })),
             ("nothing mounted", 110, with(Seen { mounted: false, ..good.clone() }), Some(Why::NotMounted)),
             ("full", 110, with(Seen { free: Some(999), ..good.clone() }), Some(Why::Full { free: 999 })),
+            (
+                "no room for the probe",
+                110,
+                with(Seen { full: true, error: Some("Disk quota exceeded".to_owned()), ..good.clone() }),
+                Some(Why::Full { free: 0 }),
+            ),
             ("a store that does not say", 110, with(Seen { free: None, ..good.clone() }), None),
             ("no more files", 110, with(Seen { free_files: Some(15), ..good.clone() }), Some(Why::Full { free: 1000 })),
             ("files enough", 110, with(Seen { free_files: Some(16), ..good.clone() }), None),

@@ -164,22 +164,31 @@ fn direct_work(request: &Request) -> Result<Value, FileError> {
         Work::Rename { to } => value(tree::rename_directly(path, to, nobody)),
         Work::RemoveAny => value(tree::remove_any(path, nobody)),
         Work::Sync => value(direct::sync_directory(path)),
-        Work::Beat { stamp, marker, heartbeat } => value(Ok(beat(path, *stamp, marker, heartbeat))),
+        Work::Beat { stamp, marker, expected, heartbeat } => value(Ok(beat(path, *stamp, marker, expected, heartbeat))),
     }
 }
 
-/// The write comes first: what is read afterwards may come from a memory that no server stands behind.
-fn beat(path: &Path, stamp: u64, marker: &Path, sign_of_life: &Path) -> Beat {
+/// Nothing is written where the marker is another one's. It is looked at again after the write: what was read before may
+/// come from a memory that no server stands behind.
+fn beat(path: &Path, stamp: u64, marker: &Path, expected: &str, sign_of_life: &Path) -> Beat {
     // What seems to be gone is looked for once more, as everywhere.
     let look = || direct::read(marker).and_then(|found| found.map_or_else(|| direct::read(marker), |it| Ok(Some(it))));
-    let written = direct::probe(path, stamp).and_then(|()| look());
-    let (marker, error) = match written {
-        Ok(found) => (found.map(|found| String::from_utf8_lossy(&found.0).into_owned()), None),
-        Err(error) => (None, Some(wire::Failure::from(error).to_string())),
+    let text = |found: Option<wire::Content>| found.map(|found| String::from_utf8_lossy(&found.0).into_owned());
+    let probe = || -> Result<Beat, FileError> {
+        let found = text(look()?);
+        if found.as_deref().map(str::trim) != Some(expected.trim()) {
+            return Ok(Beat { marker: found, ..Beat::default() });
+        }
+        direct::probe(path, stamp)?;
+        Ok(Beat { marker: text(look()?), written: true, ..Beat::default() })
     };
-    let heartbeat = direct::read(sign_of_life).ok().flatten().and_then(|found| heartbeat::parse(&found.0));
-    let space = path.parent().and_then(|directory| direct::space(directory).ok());
-    Beat { marker, error, heartbeat, space }
+    let mut beat = probe().unwrap_or_else(|error| {
+        let failure = wire::Failure::from(error);
+        Beat { full: failure.is_full(), error: Some(failure.to_string()), ..Beat::default() }
+    });
+    beat.heartbeat = direct::read(sign_of_life).ok().flatten().and_then(|found| heartbeat::parse(&found.0));
+    beat.space = path.parent().and_then(|directory| direct::space(directory).ok());
+    beat
 }
 
 fn value(found: Result<impl Serialize, FileError>) -> Result<Value, FileError> {

@@ -252,7 +252,7 @@ impl Watch {
         }
         match verdict {
             Verdict::Closed(why) if again || !was_closed => {
-                self.end(daemon, &settings.service, &why);
+                self.end(daemon, settings, &why);
             }
             Verdict::Open if was_closed => {
                 if self.killed || daemon.state(&settings.service) == DaemonState::Failed {
@@ -265,8 +265,10 @@ impl Watch {
     }
 
     /// Kills the daemon if it runs. One that is held by the store ends only when that answers, so the same process is
-    /// not told every second. One with some space left is given the time to save its state.
-    fn end(&mut self, daemon: &dyn Daemon, service: &str, why: &Why) {
+    /// not told every second. One with enough space left is given the time to save its state; with less its files would
+    /// become empty.
+    fn end(&mut self, daemon: &dyn Daemon, settings: &Settings, why: &Why) {
+        let service = &settings.service;
         let pid = match daemon.state(service) {
             DaemonState::Runs { pid } => Some(pid),
             // It may run.
@@ -277,7 +279,7 @@ impl Watch {
         if !told {
             let first = self.told.is_none_or(|(to, _)| to != pid);
             match why {
-                Why::Full { .. } if first => daemon.stop(service),
+                Why::Full { free } if first && *free >= settings.reserve / 2 => daemon.stop(service),
                 _ => daemon.kill(service),
             }
             (self.killed, self.told) = (true, Some((pid, Instant::now())));
@@ -343,7 +345,8 @@ impl Watch {
         let began = (self.clock)();
         let probe = Path::new(&settings.directory).join(format!(".probe-{}", self.host_name));
         let heartbeat = host.path(Path::new(&settings.state_directory).join(heartbeat::FILE));
-        let work = Work::Beat { stamp: clock::now(), marker: host.path(settings.marker_file()), heartbeat };
+        let (marker, expected) = (host.path(settings.marker_file()), settings.marker.clone());
+        let work = Work::Beat { stamp: clock::now(), marker, expected, heartbeat };
         match talk.send(&Request { path: host.path(probe), work }, next) {
             Ok(()) => {
                 self.child.asked = Some((began, Instant::now()));
@@ -380,12 +383,13 @@ impl Watch {
             marker: beat.marker,
             free: space.map(|space| space.free),
             free_files: space.and_then(|space| space.free_files),
+            full: beat.full,
             error: beat.error,
         };
         if let Some(space) = space {
             self.space = (space.free, space.total);
         }
-        if mounted && seen.error.is_none() {
+        if mounted && beat.written {
             self.history.last_write = self.history.last_write.max(began);
             self.last_write = Some(clock::now().saturating_sub((self.clock)().saturating_sub(began).as_secs()));
         }

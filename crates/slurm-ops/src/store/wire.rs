@@ -69,10 +69,12 @@ pub(crate) enum Work {
     },
     RemoveAny,
     Sync,
-    /// Writes a probe, and looks at the marker, at the heartbeat of slurmctld and at the space.
+    /// Writes a probe where the marker is the expected one, and looks at the marker, at the heartbeat of slurmctld and at
+    /// the space.
     Beat {
         stamp: u64,
         marker: PathBuf,
+        expected: String,
         heartbeat: PathBuf,
     },
 }
@@ -116,6 +118,10 @@ pub(crate) struct Beat {
     /// The last sign of life of the controller that serves. `None`: there is none, or it is just being written.
     pub(crate) heartbeat: Option<Heartbeat>,
     pub(crate) space: Option<Space>,
+    /// The probe is written, and will last.
+    pub(crate) written: bool,
+    /// There is no room for the probe.
+    pub(crate) full: bool,
     /// Why the write, or the look at the marker, did not work.
     pub(crate) error: Option<String>,
 }
@@ -137,6 +143,14 @@ pub(crate) struct Failure {
     /// The system's number for it.
     code: Option<i32>,
     text: String,
+}
+
+impl Failure {
+    /// Tells whether there is no room: on the file system, or in what its user may use.
+    pub(crate) fn is_full(&self) -> bool {
+        let full = [nix::errno::Errno::ENOSPC, nix::errno::Errno::EDQUOT];
+        full.iter().any(|errno| self.code == Some(*errno as i32))
+    }
 }
 
 impl fmt::Display for Failure {
