@@ -57,11 +57,7 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
                 fence::await_word(host);
             }
         }
-        Step::EndFence => {
-            fence::disable(host)?;
-            // Without settings the guard lets nobody start, and this step is known to be done.
-            files::remove(host, fence::SETTINGS)?;
-        }
+        Step::EndFence => moving::end_fence(host)?,
         Step::SecureKeys => keys::ensure_private(host, names::SLURM_USER)?,
         Step::MakeWorldReadable => {
             for path in [names::CONFIGURATION_DIRECTORY].into_iter().chain(Files::PATHS) {

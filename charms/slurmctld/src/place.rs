@@ -75,8 +75,10 @@ fn has_moved(facts: &Facts) -> Result<bool, Ask> {
 /// although nobody has said so here yet.
 pub fn arrived(facts: &Facts) -> Result<Option<&str>, Ask> {
     let (aside, store) = (facts.aside()?, facts.store()?);
-    let left = |stamp: &&String| store.state == StateDirectory::Absent && store.moved.contains(*stamp);
-    let waits = identity::is_linked(facts)? && !matches!(aside.state, StateDirectory::Of(_));
+    // The configuration follows when the store has been left, and never before.
+    let followed = facts.configuration_link()?.as_deref() == Some(names::ASIDE_CONFIGURATION);
+    let left = |stamp: &&String| followed || (store.state == StateDirectory::Absent && store.moved.contains(*stamp));
+    let waits = !matches!(aside.state, StateDirectory::Of(_));
     Ok(aside.incoming.as_ref().filter(left).filter(|_| waits).map(String::as_str))
 }
 

@@ -22,9 +22,10 @@ const MARKER: &[&str] = &[sentinel::FILE, sentinel::DRAFT];
 pub(super) fn make_way(host: &HostWriter, files: &Files, drop_in: &str) -> Result<(), Error> {
     files::ensure_directory(host, names::ASIDE_DIRECTORY, &Access::slurm(0o755))?;
     stop(host, drop_in)?;
-    files::rename(host, names::STATE_DIRECTORY, names::ASIDE_STATE)?;
+    // slurm.conf agrees with the place to come before the marker is there, which lets systemd start it at a boot.
     super::write(host, files, "")?;
     super::write(host, files, names::ACCEPTED)?;
+    files::rename(host, names::STATE_DIRECTORY, names::ASIDE_STATE)?;
     start(host)
 }
 
@@ -78,13 +79,17 @@ pub(super) fn to_disk(host: &HostWriter, luggage: &Luggage) -> Result<(), Error>
     sentinel::write_once(host, &state, note)?;
     // Until now the state is on the store. From now on it is this copy, which is known by its time.
     files::rename(host, names::STATE_DIRECTORY, moved(names::STATE_DIRECTORY, stamp))?;
-    arrive(host, stamp)?;
+    // It would end a slurmctld that has left the store, also at a boot.
+    end_fence(host)?;
     files::ensure_link(host, names::CONFIGURATION_DIRECTORY, configuration, stamp)?;
-    // It would end a slurmctld that has left the store.
-    systemd::stop(host, fence::SERVICE)?;
-    files::remove(host, fence::SETTINGS)?;
-    start(host)?;
+    arrive(host, stamp)?;
+    start(host)
+}
+
+/// Ends the fence for good. Without settings the guard lets nobody start, and it is known to be done.
+pub(super) fn end_fence(host: &HostWriter) -> Result<(), Error> {
     fence::disable(host)?;
+    files::remove(host, fence::SETTINGS)?;
     Ok(())
 }
 

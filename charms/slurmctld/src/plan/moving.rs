@@ -20,22 +20,29 @@ use crate::step::{Luggage, Outcome, Step};
 
 /// Ends a move to the local disk that has left the store behind. Nothing on the store is asked for.
 pub(super) fn arrive(facts: &Facts) -> Result<Vec<Step>, Ask> {
-    if let Some(stamp) = place::arrived(facts)? {
-        return Ok(vec![Step::Arrive { stamp: stamp.to_owned() }]);
+    let arrived = place::arrived(facts)?;
+    let mut steps = Vec::new();
+    // Both come before the marker, with which systemd may start slurmctld at a boot.
+    if arrived.is_some() && facts.fence()?.settings.is_some() {
+        steps.push(Step::EndFence);
     }
-    if Place::find(facts)? == Place::Aside && identity::is_linked(facts)? {
+    if (arrived.is_some() || Place::find(facts)? == Place::Aside) && identity::is_linked(facts)? {
         let stamp = slurm_ops::clock::stamp(*facts.now()?);
-        return Ok(vec![Step::LinkConfiguration { place: Place::Aside, stamp }]);
+        steps.push(Step::LinkConfiguration { place: Place::Aside, stamp });
     }
-    Ok(Vec::new())
+    steps.extend(arrived.map(|stamp| Step::Arrive { stamp: stamp.to_owned() }));
+    Ok(steps)
 }
 
 /// Has slurm.conf say where the state is, before anything is started. A move that was ended half-way leaves files that
 /// do not.
 pub(super) fn agree(situation: &Situation<'_>) -> Option<Step> {
     let (live, accepted) = (&situation.live().files, &situation.accepted().files);
-    let moved = with_state_at(accepted, situation.place)?;
-    Some(Step::Agree { live: with_state_at(live, situation.place).unwrap_or_else(|| live.clone()), accepted: moved })
+    let [mended_live, mended] = [live, accepted].map(|files| with_state_at(files, situation.place));
+    (accepted.slurm.is_some() && (mended_live.is_some() || mended.is_some())).then(|| Step::Agree {
+        live: mended_live.unwrap_or_else(|| live.clone()),
+        accepted: mended.unwrap_or_else(|| accepted.clone()),
+    })
 }
 
 impl Controller<'_> {

@@ -179,8 +179,9 @@ fn a_copy_counts_once_the_store_was_left_for_it() {
     world.store.moved.push("20261117_1".to_owned());
     // Whatever slurm.conf on the store says, the one that came along says aside.
     let world = world.settled();
-    assert!(world.place("end the move") < world.place("link /etc/slurm"));
-    assert!(world.place("end the fence") < world.place("start slurmctld"));
+    assert!(world.place("end the fence") < world.place("link /etc/slurm"));
+    assert!(world.place("link /etc/slurm") < world.place("end the move"));
+    assert!(world.place("end the move") < world.place("start slurmctld"));
     world.assert_serves_from(names::ASIDE_STATE);
 }
 

@@ -81,7 +81,7 @@ impl World {
             }
             Step::Arrive { .. } => {
                 let stamp = self.aside.incoming.take().unwrap();
-                assert!(self.store.moved.contains(&stamp));
+                assert!(self.store.moved.contains(&stamp) && self.link.as_deref() == Some(names::ASIDE_CONFIGURATION));
                 self.aside.state = StateDirectory::Of(self.note());
             }
             Step::EndFence => self.fence = Fence::default(),
