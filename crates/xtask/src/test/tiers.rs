@@ -25,7 +25,7 @@ const JUJU_LOCAL_TESTS: &str = "tests/juju_local";
 const LEAVING_TESTS: [&str; 2] = ["tests/test_leaving.py", "tests/test_leaving_neighbours.py"];
 
 /// Those of the cluster that are about several controllers.
-const HA_TESTS: [&str; 2] = ["tests/test_ha.py", "tests/test_ha_move.py"];
+const HA_TESTS: [&str; 3] = ["tests/test_ha.py", "tests/test_ha_move.py", "tests/test_ha_adopt.py"];
 
 /// How a tier ended.
 pub(super) struct Outcome {
