@@ -370,7 +370,7 @@ impl World {
         assert!(self.is_up(), "without slurmd no command of Slurm works");
         let lookup = match &self.node {
             NodeLookup::Present(record) => {
-                let well = ["IDLE", "MIXED", "ALLOCATED", "DYNAMIC_NORM"];
+                let well = ["IDLE", "DYNAMIC_NORM"];
                 let plain = record.state.iter().all(|state| well.contains(&state.as_str()));
                 if !plain || record.partitions.len() != 1 || record.comment.is_empty() {
                     return None;

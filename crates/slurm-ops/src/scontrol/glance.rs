@@ -1,4 +1,4 @@
-//! A glance at a node that is well. The whole record costs `scontrol` more than twice as much processor time, most of
+//! A glance at a node that is well and has no job. The whole record costs `scontrol` more than twice as much processor time, most of
 //! it to load what writes JSON, and the partition is in the same answer.
 
 use super::{NodeLookup, NodeNotes, NodeRecord, client, could_not_ask};
@@ -16,8 +16,11 @@ pub struct Glance {
     pub partition_state: Option<String>,
 }
 
-/// Looks at a node that is in one partition, takes jobs, and was marked as saved. `None`: it is not like that, or not
-/// surely, and it takes a look at the whole record.
+/// Looks at a node that is in one partition, idle, and was marked as saved. `None`: it is not like that, or not surely,
+/// and it takes a look at the whole record.
+///
+/// slurmctld counts the processors of a node with jobs anew when somebody asks for its record, and not for this: what it
+/// says here may be of before the last job.
 pub fn glance(host: &Host, name: &NodeName) -> Option<Glance> {
     let fields: String = FIELDS.iter().map(|field| format!("{field}:{BETWEEN},")).collect();
     let arguments = ["--noheader", "--all", "--Node", "--nodes", name.as_str(), "--Format", &fields];
@@ -59,8 +62,7 @@ fn parse(shown: &str, own: &NodeName) -> Option<Glance> {
     let [name, state, partition, available, features, memory, cpus, address, hostname, weight, gres, version, comment] =
         <[&str; FIELDS.len()]>::try_from(fields).ok()?;
     let mut states = state.split('+');
-    let well =
-        matches!(states.next(), Some("idle" | "mixed" | "allocated")) && states.all(|flag| flag == "dynamic_norm");
+    let well = matches!(states.next(), Some("idle")) && states.all(|flag| flag == "dynamic_norm");
     let partition_state = match available {
         "up" => "UP",
         "down" => "DOWN",
@@ -126,6 +128,8 @@ mod tests {
     fn whatever_is_not_surely_well_takes_a_closer_look() {
         for (part, other) in [
             ("idle", "down"),
+            ("idle", "mixed"),
+            ("idle", "allocated"),
             ("dynamic_norm", "drain+dynamic_norm"),
             ("dynamic_norm", "dynamic_norm+not_responding"),
             ("joined", ""),
