@@ -1,4 +1,4 @@
-"""A cluster whose application is lost, and another one that adopts it from the store. `cargo xtask test ha` runs this."""
+"""A cluster whose application is lost, and another one that adopts it from the store. `cargo xtask test ha` runs it."""
 import jubilant
 import pytest
 
