@@ -35,7 +35,7 @@ const PROCESSES: [(&str, usize); 3] =
 const ABOUT_CHANGES: &str = "
 Processes are those that a dispatch starts, itself not counted. A settled dispatch waits for them nearly all its \
 time. Looks that do not depend on each other run side by side, so it waits for the longest chain, on two cores. slurmd \
-sees a node that is well in one line of `sinfo`, with the state of its partition: 5 ms of processor time, where \
+sees an idle node in one line of `sinfo`, with the state of its partition: 5 ms of processor time, where \
 `scontrol show node` takes 12 with `--json` and 10 without, and the partition 5 more. slurmctld asks Slurm, systemd \
 and the journal beside its hook tools. Of processor time a settled slurmctld has about 38 ms: 7 of its own, 5 each for \
 `scontrol`, `systemctl` and `journalctl`, 1 for each hook tool. Half of that is what two cores need at least.
