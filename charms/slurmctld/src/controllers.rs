@@ -90,8 +90,9 @@ impl Controllers {
         if !*facts.leader()? {
             return Ok(found);
         }
-        // The leader publishes the name of the cluster once slurmctld has accepted a list of this application's. Signs of
-        // life are counted by the accepted list: between the start and then, our own would pass for an old controller's.
+        // The leader publishes the name of the cluster once slurmctld has accepted a list of this application's. Signs
+        // of life are counted by the accepted list: between the start and then, our own would pass for an old
+        // controller's.
         let unnamed = facts.peer()?.as_ref().is_some_and(|peer| peer.cluster_name.is_none());
         found.adopted = unnamed && !found.listed.is_empty() && !found.listed.contains(own);
         if found.adopted {

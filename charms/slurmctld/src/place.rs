@@ -68,7 +68,7 @@ impl Place {
 /// Says whether the state of this cluster was aside until it moved to a store.
 fn has_moved(facts: &Facts) -> Result<bool, Ask> {
     let (moved, home) = (&facts.aside()?.moved, &facts.call()?.home);
-    Ok(moved.iter().any(|note| note.split_once(' ').is_some_and(|(_, of)| of == home)))
+    Ok(moved.iter().any(|note| identity::of_note(note).is_some_and(|(_, of)| of == home)))
 }
 
 /// Returns the time in the name of a copy that has arrived on the local disk and that the store has been left for,

@@ -30,8 +30,8 @@ pub enum Step {
     Service(ServiceStep),
     /// Makes the state directory and marks it with this note.
     PrepareState(String),
-    /// Makes the configuration directory of this machine a link to the one of a place. What was there is kept, with this
-    /// time in its name.
+    /// Makes the configuration directory of this machine a link to the one of a place. What was there is kept, with
+    /// this time in its name.
     LinkConfiguration { place: Place, stamp: String },
     /// Stops slurmctld and takes its state from where a store will be mounted to where no mount covers it. The files
     /// say so, and slurmctld is started with them.

@@ -151,8 +151,8 @@ impl Stage {
         probe
     }
 
-    /// Has the store answer nobody: there is no reader of the pipe that the probe is now, so that whoever opens it waits,
-    /// as for a server that is gone. Returns its path.
+    /// Has the store answer nobody: there is no reader of the pipe that the probe is now, so that whoever opens it
+    /// waits, as for a server that is gone. Returns its path.
     fn silence(&self) -> PathBuf {
         let probe = self.probe();
         fs::remove_file(&probe).unwrap();
@@ -390,8 +390,8 @@ fn a_controller_that_does_not_answer_may_take_over() {
     drop(answer(&probe));
 }
 
-/// Nobody takes over from a single controller. One that gives a sign of life is not the only one, whatever the fence was
-/// told.
+/// Nobody takes over from a single controller. One that gives a sign of life is not the only one, whatever the fence
+/// was told.
 #[test]
 fn a_single_controller_waits_for_its_store() {
     let stage = Stage::new();

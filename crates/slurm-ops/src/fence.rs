@@ -1,14 +1,14 @@
 //! The fence: a service that lets a slurmctld serve only while what it saves is really saved.
 //!
 //! After a network cut a controller goes on from its old memory and overwrites what another one accepted meanwhile. So
-//! beside each controller on a store runs this program, called `fence`. It has its own child write a probe once a second
-//! (the fence itself never touches the store), and *closes* when no write was durable for too long, when the store is
-//! not this cluster's or is not mounted, or when hardly any space is left. Closed means that slurmctld is killed, and
-//! that none starts: `ExecStartPre=` is this program called `guard`. After two good probes in a row the fence opens and
-//! starts the slurmctld that it had killed. A store that answers no controller at all closes nobody.
+//! beside each controller on a store runs this program, called `fence`. It has its own child write a probe once a
+//! second (the fence itself never touches the store), and *closes* when no write was durable for too long, when the
+//! store is not this cluster's or is not mounted, or when hardly any space is left. Closed means that slurmctld is
+//! killed, and that none starts: `ExecStartPre=` is this program called `guard`. After two good probes in a row the
+//! fence opens and starts the slurmctld that it had killed. A store that answers no controller at all closes nobody.
 //!
-//! [`decide`] says when, from what was seen; [`watch`] sees it; [`daemon`] is what follows; [`others`] are the fences of
-//! the other controllers; [`install`] puts the service in place; [`guard`] asks.
+//! [`decide`] says when, from what was seen; [`watch`] sees it; [`daemon`] is what follows; [`others`] are the fences
+//! of the other controllers; [`install`] puts the service in place; [`guard`] asks.
 
 pub mod daemon;
 pub mod guard;
@@ -39,6 +39,8 @@ pub const GUARD_ARGUMENT: &str = "guard";
 pub const SETTINGS: &str = "/var/lib/slurmctld-charm/fence.json";
 /// What the fence sees, written once a second. In memory: it says nothing about the time after a boot.
 pub const STATE: &str = "/run/slurmctld-charm/fence.json";
+/// Before the name of the host in that of its probe.
+pub const PROBE: &str = ".probe-";
 /// Space that is left to Slurm. Its files become empty when a store is full.
 pub const RESERVE: u64 = 16 * 1024 * 1024;
 

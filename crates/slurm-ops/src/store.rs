@@ -1,11 +1,11 @@
 //! A file system that may not answer, and the child that touches it in place of a process that must not hang.
 //!
-//! A network file system whose server is gone holds whoever touches it, for ever, and no signal ends that. So unless the
-//! kernel's table of mounts says that a path is on this machine, all that [`files`](crate::files) does is done by a
+//! A network file system whose server is gone holds whoever touches it, for ever, and no signal ends that. So unless
+//! the kernel's table of mounts says that a path is on this machine, all that [`files`](crate::files) does is done by a
 //! child: this very program, called `store`, one for a [`Machine`](crate::Machine), which is told by a pipe what to do.
 //! One that does not answer in time is killed and left behind, and from then on the store is *silent*: every request of
-//! this machine fails at once ([`FileError::is_silent`]), and so do those of a later process for as long as the one that
-//! was left behind still lives.
+//! this machine fails at once ([`FileError::is_silent`]), and so do those of a later process for as long as the one
+//! that was left behind still lives.
 
 pub(crate) mod child;
 pub(crate) mod wire;
@@ -168,8 +168,8 @@ fn direct_work(request: &Request) -> Result<Value, FileError> {
     }
 }
 
-/// Nothing is written where the marker is another one's. It is looked at again after the write: what was read before may
-/// come from a memory that no server stands behind.
+/// Nothing is written where the marker is another one's. It is looked at again after the write: what was read before
+/// may come from a memory that no server stands behind.
 fn beat(path: &Path, stamp: u64, marker: &Path, expected: &str, sign_of_life: &Path) -> Beat {
     // What seems to be gone is looked for once more, as everywhere.
     let look = || direct::read(marker).and_then(|found| found.map_or_else(|| direct::read(marker), |it| Ok(Some(it))));

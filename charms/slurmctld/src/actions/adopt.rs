@@ -8,7 +8,7 @@ use crate::facts::{Facts, Question, StateDirectory};
 use crate::identity::{self, Identity, of_note};
 use charm::text::shown;
 use serde::Deserialize;
-use slurm_ops::{files, heartbeat, sentinel, store};
+use slurm_ops::{fence, files, heartbeat, sentinel, store};
 use std::time::Duration;
 
 #[derive(Debug, Deserialize)]
@@ -65,7 +65,7 @@ fn foreign(facts: &Facts, cluster: &str) -> Result<Result<Option<String>, Action
     if !identity::is_on_store(facts)? || Identity::store_problem(store).is_some() {
         let option = names::OPTION_NETWORK_STATE;
         return refuse(format!(
-            "there is no store to adopt a cluster from: it takes option {option} and a file system that is mounted at {}",
+            "there is no store to adopt a cluster from: set option {option}, and have a file system mounted at {}",
             names::CHECKPOINT_DIRECTORY
         ));
     }
@@ -102,7 +102,7 @@ fn signs_of_life(act: &Act<'_>, facts: &Facts) -> Result<Vec<String>, ActionFail
     };
     let own = facts.host().map(|host| host.name.to_string()).unwrap_or_default();
     let entries = store::list(host, names::CHECKPOINT_DIRECTORY).map_err(ActionFailure::broken)?.unwrap_or_default();
-    let probes = entries.iter().filter_map(|entry| Some((entry.name.strip_prefix(".probe-")?, entry.modified)));
+    let probes = entries.iter().filter_map(|entry| Some((entry.name.strip_prefix(fence::PROBE)?, entry.modified)));
     let fresh = probes.filter(|(name, written)| *name != own && is_fresh(*written, now, timeout));
     let fences = fresh.map(|(name, _)| format!("the fence of {} writes to the store", shown(name)));
     Ok(serves.into_iter().chain(fences).collect())

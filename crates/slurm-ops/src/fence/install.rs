@@ -20,8 +20,8 @@ const FIRST_WORD: Duration = Duration::from_secs(3);
 
 /// Returns the text of the unit file.
 ///
-/// A child that waits for the store cannot be killed. systemd would wait for it in the middle of a restart, with no fence
-/// meanwhile (11 s were measured); without anybody to talk with it ends by itself.
+/// A child that waits for the store cannot be killed. systemd would wait for it in the middle of a restart, with no
+/// fence meanwhile (11 s were measured); without anybody to talk with it ends by itself.
 pub fn unit_file() -> String {
     format!(
         "# Written by the slurmctld charm.\n\

@@ -5,7 +5,7 @@
 
 use super::daemon::{Daemon, DaemonState, Service};
 use super::others::{self, Network, Nobody, Others};
-use super::{FenceState, Gate, History, STATE, Seen, Settings, VERSION, Verdict, Why, decide, look, settings};
+use super::{FenceState, Gate, History, PROBE, STATE, Seen, Settings, VERSION, Verdict, Why, decide, look, settings};
 use crate::clock;
 use crate::files::{self, Access};
 use crate::heartbeat::{self, Heartbeat};
@@ -343,7 +343,7 @@ impl Watch {
         }
         let Some(talk) = &mut self.child.talk else { return false };
         let began = (self.clock)();
-        let probe = Path::new(&settings.directory).join(format!(".probe-{}", self.host_name));
+        let probe = Path::new(&settings.directory).join(format!("{PROBE}{}", self.host_name));
         let heartbeat = host.path(Path::new(&settings.state_directory).join(heartbeat::FILE));
         let (marker, expected) = (host.path(settings.marker_file()), settings.marker.clone());
         let work = Work::Beat { stamp: clock::now(), marker, expected, heartbeat };

@@ -57,8 +57,8 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// Begins with nothing: what an earlier copy left at `to` is removed. Names that are left out at the top are somebody
-    /// else's to write.
+    /// Begins with nothing: what an earlier copy left at `to` is removed. Names that are left out at the top are
+    /// somebody else's to write.
     pub fn begin(
         writer: &HostWriter,
         from: impl Into<PathBuf>,
@@ -70,9 +70,9 @@ impl Copy {
         Ok(Self { from: from.into(), to, left_out, seen: BTreeMap::new(), made: BTreeMap::new() })
     }
 
-    /// Copies what is new or was changed, removes what is gone, and tells how many entries that were. When this returns,
-    /// all of it survives a power cut. What is at the top of a store is copied each time: there daemons keep what they
-    /// write all the time, and its clock may be another one.
+    /// Copies what is new or was changed, removes what is gone, and tells how many entries that were. When this
+    /// returns, all of it survives a power cut. What is at the top of a store is copied each time: there daemons keep
+    /// what they write all the time, and its clock may be another one.
     ///
     /// With `patience`, gives up when that has passed.
     pub fn pass(&mut self, writer: &HostWriter, patience: Option<Duration>) -> Result<usize, FileError> {

@@ -1,5 +1,5 @@
-//! A glance at a node that is well and has no job. The whole record costs `scontrol` more than twice as much processor time, most of
-//! it to load what writes JSON, and the partition is in the same answer.
+//! A glance at a node that is well and has no job. The whole record costs `scontrol` more than twice as much processor
+//! time, most of it to load what writes JSON, and the partition is in the same answer.
 
 use super::{NodeLookup, NodeNotes, NodeRecord, client, could_not_ask};
 use crate::command::CommandError;
@@ -19,8 +19,8 @@ pub struct Glance {
 /// Looks at a node that is in one partition, idle, and was marked as saved. `None`: it is not like that, or not surely,
 /// and it takes a look at the whole record.
 ///
-/// slurmctld counts the processors of a node with jobs anew when somebody asks for its record, and not for this: what it
-/// says here may be of before the last job.
+/// slurmctld counts the processors of a node with jobs anew when somebody asks for its record, and not for this: what
+/// it says here may be of before the last job.
 pub fn glance(host: &Host, name: &NodeName) -> Option<Glance> {
     let fields: String = FIELDS.iter().map(|field| format!("{field}:{BETWEEN},")).collect();
     let arguments = ["--noheader", "--all", "--Node", "--nodes", name.as_str(), "--Format", &fields];

@@ -69,8 +69,8 @@ pub(crate) enum Work {
     },
     RemoveAny,
     Sync,
-    /// Writes a probe where the marker is the expected one, and looks at the marker, at the heartbeat of slurmctld and at
-    /// the space.
+    /// Writes a probe where the marker is the expected one, and looks at the marker, at the heartbeat of slurmctld and
+    /// at the space.
     Beat {
         stamp: u64,
         marker: PathBuf,
