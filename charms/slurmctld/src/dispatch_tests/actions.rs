@@ -329,7 +329,7 @@ fn a_controller_on_its_own_disk_adopts_nothing() {
     let marker = cluster.machine.read("/var/lib/slurm/checkpoint/state/.cluster");
     let refused = refuses(&cluster, "adopt", json!({"cluster": "lab"}));
     assert!(
-        refused.starts_with("there is no store to adopt a cluster from: it takes option use-network-state"),
+        refused.starts_with("there is no store to adopt a cluster from: set option use-network-state"),
         "{refused}"
     );
     assert_eq!(cluster.machine.read("/var/lib/slurm/checkpoint/state/.cluster"), marker);
