@@ -8,7 +8,7 @@ import concurrent.futures
 
 import packing
 from cluster import eventually
-from ha import CHECKPOINT, COMES_BACK, CONFIGURATION, STATE, TAKES_OVER, TIMEOUT, Silent, Site
+from sites import CHECKPOINT, COMES_BACK, CONFIGURATION, STATE, TAKES_OVER, TIMEOUT, Silent, Site
 
 APT = "DEBIAN_FRONTEND=noninteractive apt-get --yes --quiet install --no-install-recommends"
 PLUGINS = "slurm-client slurm-wlm-basic-plugins"

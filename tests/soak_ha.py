@@ -11,7 +11,7 @@ job beats through all of it, and a client submits each second. After each event
 * order, bags, daemons, nodes and statuses say the same (`ha.Charmed.agreement`), and the primary serves;
 * the list of controllers has changed by a deletion or at its end only;
 * each job that was accepted has completed. What Slurm itself loses in a crash, jobs of the last seconds before it, is
-  told apart as in all stories of several controllers (`ha.Tally`);
+  told apart as in all stories of several controllers (`tally.Tally`);
 * nothing that anybody set is undone.
 
 At the end a takeover works. A choice depends on the seed, on the number of the event and on what is deployed then
@@ -25,8 +25,10 @@ import pytest
 
 import ha
 import host
+import sites
 import stories
 from cluster import eventually
+from tally import Tally
 
 pytestmark = pytest.mark.skipif(not host.is_juju_local(), reason="needs faults that only juju-local can make")
 
@@ -36,7 +38,7 @@ CONTROLLERS = range(2, 5)
 NODES = range(2, 5)
 # Jobs of a long event may have little room.
 JOBS_WITHIN = 400
-BACK = ha.COMES_BACK + 120
+BACK = sites.COMES_BACK + 120
 # A line that an administrator has in slurm.conf, and that no charm knows of.
 BY_HAND = "BatchStartTimeout"
 
@@ -91,7 +93,7 @@ class Soak:
         if host == self.site.order()[0]:
             self.site.await_serving(host, others=True)
         else:
-            self.site.pause_until(time.time() + ha.TIMEOUT)
+            self.site.pause_until(time.time() + sites.TIMEOUT)
         self.tally.await_accepted(time.time())
         self.site.await_saved()
 
@@ -351,7 +353,7 @@ class Soak:
         name = event.__name__.replace("_", " ")
         print(f"\n{number:3}  {name}", flush=True)
         try:
-            with ha.Tally(self.site) as self.tally:
+            with Tally(self.site) as self.tally:
                 event(self)
                 after = self.site.await_agreement(BACK)
                 self.site.await_primary()
@@ -391,12 +393,12 @@ class Soak:
             for unit in ("slurmctld", ha.FENCE_SERVICE):
                 try:
                     print(f"--- {unit} of {name}\n{self.site.look(machine, f'journalctl {since} --unit={unit}', 20)}")
-                except ha.Silent as error:
+                except sites.Silent as error:
                     print(f"--- {unit} of {name}: {error}")
         for script in ("squeue --states=all --format='%i %j %T %M %N %r' | tail -n 80", "sinfo --Node --long"):
             try:
                 print(f"--- {script}\n{self.site.slurm(script)}", flush=True)
-            except ha.Silent as error:
+            except sites.Silent as error:
                 print(f"--- {script}: {error}", flush=True)
 
 

@@ -14,8 +14,10 @@ import pytest
 
 import ha
 import host
+import sites
 import stories
 from cluster import eventually, for_a_while
+from tally import Tally
 
 pytestmark = pytest.mark.skipif(not host.is_juju_local(), reason="needs faults that only juju-local can make")
 
@@ -67,12 +69,12 @@ def story(request, trio):
     """A job that beats and a client that submits while a story is told."""
     job = trio.start_beating()
     failed = request.session.testsfailed
-    with ha.Tally(trio) as tally:
+    with Tally(trio) as tally:
         yield tally
         if request.session.testsfailed > failed:
             # It has said why. What it has left broken would only be waited for in vain.
             return
-        trio.await_agreement(ha.COMES_BACK + 120)
+        trio.await_agreement(sites.COMES_BACK + 120)
         trio.await_primary()
         tally.finish()
     print(tally.summary())
@@ -96,7 +98,7 @@ def test_a_controller_waits_for_its_store(site):
     site.prepare_nodes()
     assert site.mounted(host) == ["autofs", "fuse"]
     machine = site.controllers()[host]
-    assert site.look(machine, "readlink /etc/slurm").strip() == ha.CONFIGURATION
+    assert site.look(machine, "readlink /etc/slurm").strip() == sites.CONFIGURATION
     assert site.look(machine, f"cat {ha.MARKER}").strip()
     assert site.fence(host)["state"] == "open"
     job = site.start_beating()
@@ -277,7 +279,7 @@ def test_what_changed_just_before_a_crash_has_changed_after_it(trio, change):
         assert read() == after
     finally:
         trio.machine("poweron", primary)
-    trio.await_agreement(ha.COMES_BACK + 120)
+    trio.await_agreement(sites.COMES_BACK + 120)
     trio.await_primary()
 
 
@@ -362,7 +364,7 @@ def test_a_controller_joins_while_another_one_is_down(trio):
     site.cluster.add_unit(APPLICATION)
     eventually(site.order, lambda seen: len(seen) == 4 and seen[:3] == order, "the list of controllers", 240)
     site.start_daemon(order[0])
-    site.await_agreement(ha.COMES_BACK + 180)
+    site.await_agreement(sites.COMES_BACK + 180)
     site.drill()
     site.remove(site.order()[-1])
     site.await_agreement(180)
@@ -433,10 +435,10 @@ def test_a_wrong_store_is_left_alone(trio, fault):
 MASTER = "/etc/auto.master.d/filesystem-client-*.autofs"
 MISLEAD = f"sed --in-place 's| /etc/auto[^ ]*| /etc/auto.wrong|' {MASTER}"
 LEAD_BACK = f"sed --in-place \"s| /etc/auto.wrong| $(ls /etc/auto.filesystem-client-*)|\" {MASTER}; rm -r /srv/wrong"
-ELSEWHERE = f"touch /srv/wrong/.begun; echo {ha.CHECKPOINT} -fstype=bind :/srv/wrong >/etc/auto.wrong; {MISLEAD}"
+ELSEWHERE = f"touch /srv/wrong/.begun; echo {sites.CHECKPOINT} -fstype=bind :/srv/wrong >/etc/auto.wrong; {MISLEAD}"
 WRONG = {
     "nothing behind the trigger": (
-        f"mkdir /srv/wrong; echo {ha.CHECKPOINT} -fstype=moosefs 192.0.2.1:/ >/etc/auto.wrong; {MISLEAD}",
+        f"mkdir /srv/wrong; echo {sites.CHECKPOINT} -fstype=moosefs 192.0.2.1:/ >/etc/auto.wrong; {MISLEAD}",
         LEAD_BACK,
     ),
     "not mounted": ("systemctl mask autofs", "systemctl unmask autofs"),
@@ -491,7 +493,7 @@ def test_a_backup_that_serves_says_so(trio):
     trio.cluster.await_message(trio.unit_of(backup), r"^active: backup1 - UP; serves", 60)
     trio.cluster.await_message(trio.unit_of(trio.order()[2]), rf"^active: backup2 - UP; {backup} serves", 60)
     trio.start_daemon(primary)
-    trio.await_agreement(ha.COMES_BACK + 120)
+    trio.await_agreement(sites.COMES_BACK + 120)
 
 
 # The end: all controllers are lost, and the store is not
@@ -528,10 +530,10 @@ def test_a_cut_that_leaves_the_store_changes_nothing(shared):
     """The heartbeat goes on, so nobody takes over; after the heal all is as before."""
     primary, _ = shared.order()
     job, before = shared.start_beating(), shared.identity(primary)
-    with ha.Tally(shared) as tally:
+    with Tally(shared) as tally:
         tally.phase("fault")
         shared.machine("cut", primary)
-        for_a_while(shared.serving, lambda seen: seen == primary, "who serves in the cut", ha.TAKES_OVER)
+        for_a_while(shared.serving, lambda seen: seen == primary, "who serves in the cut", sites.TAKES_OVER)
         shared.machine("heal", primary)
         tally.await_accepted(time.time())
         shared.await_agreement(180)
@@ -562,4 +564,4 @@ def lead(site, host):
 
 
 def read_conf():
-    return f"cat {ha.CONFIGURATION}/slurm.conf"
+    return f"cat {sites.CONFIGURATION}/slurm.conf"

@@ -11,7 +11,8 @@ import pytest
 
 import ha
 import host
-from cluster import eventually
+import sites
+from cluster import LITTLE, eventually
 
 pytestmark = pytest.mark.skipif(not host.is_juju_local(), reason="needs machines that mount a store of their own")
 
@@ -40,7 +41,7 @@ def site(new_cluster, tmp_path_factory):
     site.cluster.settle(store=1, slurmctld=1, compute=2)
     site.await_agreement()
     site.prepare_nodes()
-    words = f"{ha.LITTLE} --hold --output=/dev/null --chdir=/tmp --job-name=waiting --wrap=true"
+    words = f"{LITTLE} --hold --output=/dev/null --chdir=/tmp --job-name=waiting --wrap=true"
     one = f"sbatch --parsable {words} >/dev/null"
     site.look(site.worker(), f"seq {WAITING} | runuser -u ubuntu -- xargs -P 4 -I N sh -c '{one}'", 300)
     assert waiting(site) == WAITING
@@ -69,9 +70,9 @@ def option(site, value):
 
 def await_rest(site, on_store, seconds=MOVES):
     """Waits until the cluster is on one side, and says that all is well."""
-    read = lambda: (linked(site) == ha.CONFIGURATION, site.cluster.message(UNIT))
+    read = lambda: (linked(site) == sites.CONFIGURATION, site.cluster.message(UNIT))
     eventually(read, lambda seen: seen == (on_store, UP), f"on the store: {on_store}", seconds)
-    site.state = ha.STATE if on_store else ASIDE
+    site.state = sites.STATE if on_store else ASIDE
     assert state_location(site) == site.state
     site.await_agreement()
 
