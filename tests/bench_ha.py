@@ -1,4 +1,5 @@
-"""The same failures on our controllers and on bare ones, in turns. `cargo xtask bench ha` starts it and makes a table.
+"""The same failures on our controllers and on bare ones, side by side. `cargo xtask bench ha` starts it, and makes a
+table.
 
 | environment | meaning |
 | --- | --- |
@@ -6,6 +7,7 @@
 | `HA_ROUNDS` | how often each story is told (default 1) |
 | `HA_STORIES` | names of stories, with blanks between them (default: all of `stories.py`) |
 """
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -34,8 +36,11 @@ def test_both_sides(new_cluster, tmp_path_factory):
     told = 0
     for number in range(ROUNDS):
         for name in NAMES:
-            for side, site in sites.items():
-                sample = {"story": name, "side": side, "round": number, **tell(site, getattr(stories, name))}
+            # At the same time, so that whatever else the host does hits both.
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                begun = {side: pool.submit(tell, site, getattr(stories, name)) for side, site in sites.items()}
+            for side, figures in begun.items():
+                sample = {"story": name, "side": side, "round": number, **figures.result()}
                 print(json.dumps(sample), flush=True)
                 with results.open("a") as file:
                     file.write(json.dumps(sample) + "\n")
@@ -54,7 +59,7 @@ def tell(site, story):
         return tally.summary() | {"seconds": round(time.monotonic() - begun)}
     except Exception as error:
         site.repair()
+        site.recover(site.order()[0])
         return {"failed": f"{type(error).__name__}: {error}"[:500]}
     finally:
         site.clear_jobs()
-        site.recover(site.order()[0])

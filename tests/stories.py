@@ -66,12 +66,16 @@ def cut_off(site, tally):
 
 
 def frozen(site, tally):
-    """The machine stands still, and goes on."""
+    """The machine stands still, and goes on when another one has served for a while."""
     primary = site.order()[0]
     tally.crash("fault")
+    fault = time.time()
     site.machine("freeze", primary)
-    site.await_serving(primary, others=True, answers=False)
-    site.machine("thaw", primary)
+    try:
+        site.await_serving(primary, others=True, answers=False)
+        site.pause_until(fault + LASTS)
+    finally:
+        site.machine("thaw", primary)
     tally.await_accepted(time.time())
     tally.phase("return")
     site.recover(primary)

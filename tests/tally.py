@@ -90,8 +90,8 @@ class Tally:
 
     def assert_kept(self):
         """Nothing is missing that Slurm can keep: it writes jobs down some seconds after they changed."""
-        missing = {"lost": self.lost, "doubled": self.doubled, "forgotten": self.forgotten}
-        missing = {kind: [name for name in names if not self.in_doubt(name)] for kind, names in missing.items()}
+        harmed = self.harmed().items()
+        missing = {kind: [name for name in names if not self.in_doubt(name)] for kind, names in harmed}
         assert not any(missing.values()), f"{missing} of {self.summary()}"
 
     def in_doubt(self, name):
@@ -221,7 +221,11 @@ class Tally:
         """The client was told of an error, and the job ran: who tries again has it twice."""
         return sorted(self.refused & set(self.runs))
 
+    def harmed(self):
+        return {"lost": self.lost, "doubled": self.doubled, "forgotten": self.forgotten}
+
     def summary(self):
+        unsaved = {name for names in self.harmed().values() for name in names if self.in_doubt(name)}
         return {
             "gaps": self.gaps,
             "submitted": len(self.submissions),
@@ -230,6 +234,8 @@ class Tally:
             "doubled": len(self.doubled),
             "held": len(self.held),
             "forgotten": len(self.forgotten),
+            # Of all these, what Slurm had not written down when it crashed.
+            "unsaved": len(unsaved),
             "reused": len(self.reused),
             "ran_though_refused": len(self.ran_though_refused),
             "undone": len(self.undone or []),
