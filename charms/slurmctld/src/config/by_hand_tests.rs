@@ -100,6 +100,22 @@ fn a_hand_edited_file_is_proven_before_anything_is_built_on_it() {
 }
 
 #[test]
+fn a_line_behind_the_parameters_outlives_an_option_that_is_refused() {
+    let mut world = World::serving().with_compute("compute", "");
+    world.options.parameters = "KillWait=40".to_owned();
+    let mut world = world.settled();
+    world.live.slurm.as_mut().unwrap().push_str("BatchStartTimeout=76\n");
+    assert_eq!(world.steps(), ["note what was set at runtime", "reconfigure slurmctld"]);
+    world.options.parameters = "BogusKey=1".to_owned();
+    let mut world = world.settled_where(&objecting("BogusKey", true));
+    assert_eq!(live(&world).get("BatchStartTimeout"), Some("76"));
+    assert_eq!(live(&world).get("KillWait"), Some("40"));
+    world.options.parameters = "KillWait=50".to_owned();
+    let world = world.settled();
+    assert_eq!((live(&world).get("BatchStartTimeout"), live(&world).get("KillWait")), (Some("76"), Some("50")));
+}
+
+#[test]
 fn a_hand_edited_file_that_leads_to_a_refusal_goes() {
     let mut world = World::serving();
     let accepted = world.accepted.slurm.clone();
