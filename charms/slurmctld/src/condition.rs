@@ -369,6 +369,7 @@ fn moving(reason: &Moving) -> Status {
 fn in_words(daemon: &Daemon) -> String {
     match daemon {
         Daemon::Stopped => "for slurmctld to start".to_owned(),
+        Daemon::SteppedAside => "for another controller to take over".to_owned(),
         Daemon::Failing { reason } => format!("for slurmctld, which fails: {}", plain(reason)),
         Daemon::Silent { reason: Some(reason) } => format!("for slurmctld to answer: {}", plain(reason)),
         Daemon::ShutOut => "for slurmctld, which serves nobody since it refused a configuration".to_owned(),

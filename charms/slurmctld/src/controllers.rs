@@ -37,6 +37,13 @@ pub enum Serving {
     Unknown,
 }
 
+impl Serving {
+    /// Says whether it is this host.
+    pub fn is(&self, host: &HostName) -> bool {
+        matches!(self, Self::Host(serving) if serving == host)
+    }
+}
+
 /// A sign of life of the controller that serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beat {
@@ -114,8 +121,7 @@ impl Controllers {
         self.unknown = staying.iter().filter(|own| own.host.is_none()).map(|own| own.unit.clone()).collect();
         let stopped = |host: &HostName| {
             let mut own = members.iter().filter(|member| member.host.as_ref() == Some(host));
-            let serves = matches!(&self.serving, Serving::Host(serving) if serving == host);
-            own.all(|member| member.left) && !serves && self.serving != Serving::Unknown
+            own.all(|member| member.left) && !self.serving.is(host) && self.serving != Serving::Unknown
         };
         let (kept, gone): (Vec<HostName>, Vec<HostName>) =
             self.wanted.drain(..).partition(|host| of_a_unit(host) || !self.unknown.is_empty() || !stopped(host));

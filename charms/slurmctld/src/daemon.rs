@@ -1,5 +1,6 @@
 //! The state of slurmctld, from what slurmctld and systemd say.
 
+use crate::controllers::Serving;
 use crate::facts::{Ask, Facts};
 use slurm_unit::service::{self, Running};
 
@@ -8,6 +9,9 @@ use slurm_unit::service::{self, Running};
 pub enum Daemon {
     /// It does not run.
     Stopped,
+    /// It was told to stop while it served, and no other controller serves yet. A takeover begins with that: started
+    /// now, it would serve again, and the takeover would come to nothing.
+    SteppedAside,
     /// It ended badly and may be on its way up again.
     Failing {
         /// What it complained about, else how systemd says it ended.
@@ -23,7 +27,7 @@ pub enum Daemon {
 
 impl Daemon {
     /// Finds the state out. A slurmctld that answers a question is up: systemd need not be asked.
-    pub fn find(facts: &Facts) -> Result<Self, Ask> {
+    pub fn find(facts: &Facts, serving: &Serving) -> Result<Self, Ask> {
         let configuration = facts.configuration()?;
         // Every client would wait a minute for a file that is included and not there.
         let mute = configuration.missing_include();
@@ -41,7 +45,10 @@ impl Daemon {
                 let complaint = facts.complaint()?.clone();
                 Self::Failing { reason: complaint.unwrap_or_else(|| format!("systemd: {}", unit.result)) }
             }
-            Running::Stopped => Self::Stopped,
+            Running::Stopped => {
+                let in_order = unit.result == "success" && unit.main_started.is_some();
+                if in_order && serving.is(&facts.host()?.name) { Self::SteppedAside } else { Self::Stopped }
+            }
         })
     }
 }

@@ -263,7 +263,7 @@ impl Controller<'_> {
         }
         let state_problem = if situation.place.is_local(facts)? { facts.state_problem()?.as_ref() } else { None };
         self.conditions.extend(state_problem.cloned().map(Condition::CannotSave));
-        let daemon = Daemon::find(facts)?;
+        let daemon = Daemon::find(facts, &controllers.serving)?;
         if daemon != Daemon::Answering {
             self.conditions.push(Condition::Daemon(daemon.clone()));
         }

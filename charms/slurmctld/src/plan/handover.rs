@@ -4,7 +4,7 @@
 use super::Plan;
 use crate::Slurmctld;
 use crate::condition::Condition;
-use crate::controllers::{Controllers, Serving};
+use crate::controllers::Controllers;
 use crate::facts::{Ask, Attempts, Facts, Question};
 use crate::identity::{self, Identity};
 use crate::step::Step;
@@ -40,7 +40,7 @@ fn hand_over(facts: &Facts, attempts: &Attempts) -> Result<Option<Step>, Ask> {
         return Ok(None);
     }
     let (controllers, own) = (Controllers::find(facts)?, &facts.host()?.name);
-    if !matches!(&controllers.serving, Serving::Host(host) if host == own) {
+    if !controllers.serving.is(own) {
         return Ok(None);
     }
     let answers = facts.answers()?.answer().map(Vec::as_slice).unwrap_or_default();

@@ -54,7 +54,7 @@ impl Controller<'_> {
         controllers: &Controllers,
     ) -> Result<Vec<Step>, Ask> {
         let (facts, place) = (self.facts, situation.place);
-        if !*facts.leader()? || !self.is_steady(situation)? {
+        if !*facts.leader()? || !self.is_steady(situation, controllers)? {
             return Ok(Vec::new());
         }
         let wanted = situation.options.network_state;
@@ -72,10 +72,10 @@ impl Controller<'_> {
     }
 
     /// Says whether slurmctld serves with what it should, and can save its state.
-    fn is_steady(&self, situation: &Situation<'_>) -> Result<bool, Ask> {
+    fn is_steady(&self, situation: &Situation<'_>, controllers: &Controllers) -> Result<bool, Ask> {
         let facts = self.facts;
         let noted = facts.overrides()?.known().is_some() || facts.overrides()?.problem().is_some();
-        Ok(situation.is_at_rest() && !noted && Daemon::find(facts)? == Daemon::Answering)
+        Ok(situation.is_at_rest() && !noted && Daemon::find(facts, &controllers.serving)? == Daemon::Answering)
     }
 
     fn go_to_store(&mut self, situation: &Situation<'_>, identity: &Identity) -> Result<Vec<Step>, Ask> {

@@ -75,7 +75,7 @@ impl Controller<'_> {
         if known || situation.live() != situation.accepted() {
             return Ok(Vec::new());
         }
-        let serves = matches!(&controllers.serving, Serving::Host(host) if host == own);
+        let serves = controllers.serving.is(own);
         match &controllers.serving {
             _ if serves || listed.len() == 1 => Ok(vec![Step::NoteStarted(current)]),
             Serving::Host(_) => Ok(vec![Step::RestartStandby, Step::NoteStarted(current)]),

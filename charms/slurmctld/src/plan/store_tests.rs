@@ -160,6 +160,25 @@ fn a_unit_starts_when_the_file_lists_it() {
 }
 
 #[test]
+fn one_that_steps_aside_is_started_when_another_one_serves_or_nobody_does() {
+    let mut world = World::one_of_two(0);
+    world.daemon = Daemon::SteppedAside;
+    let mut early = world.clone();
+    early.dispatch(&|_, _| None);
+    assert!(!early.took("start slurmctld") && early.retry_timer, "{:?}", early.taken);
+    assert_eq!(early.reported(), "waiting: for another controller to take over");
+    for mut later in [world.clone().heard(1), World { heartbeat: None, ..world.clone() }] {
+        later.dispatch(&|_, _| None);
+        assert!(later.took("start slurmctld"), "{:?}", later.taken);
+    }
+    // A single one gives no sign of life, and has nobody to wait for.
+    let mut alone = World::on_store();
+    alone.daemon = Daemon::SteppedAside;
+    alone.dispatch(&|_, _| None);
+    assert!(alone.took("start slurmctld"), "{:?}", alone.taken);
+}
+
+#[test]
 fn only_a_standby_with_another_list_is_restarted() {
     for (rank, restarts) in [(0, false), (1, true)] {
         let mut world = World::one_of_two(rank);

@@ -108,19 +108,21 @@ impl World {
 
     pub(super) fn unit(&self) -> UnitState {
         let (active, sub, result) = match &self.daemon {
-            Daemon::Stopped => ("inactive", "dead", "success"),
+            Daemon::Stopped | Daemon::SteppedAside => ("inactive", "dead", "success"),
             Daemon::Failing { .. } => ("failed", "failed", "exit-code"),
             Daemon::Silent { .. } | Daemon::ShutOut | Daemon::Answering => ("active", "running", "success"),
         };
         let (active, sub, result) = (active.to_owned(), sub.to_owned(), result.to_owned());
-        UnitState { active, sub, result, needs_daemon_reload: self.needs_daemon_reload, ..UnitState::default() }
+        let main_started = (self.daemon != Daemon::Stopped).then_some(1);
+        let needs_daemon_reload = self.needs_daemon_reload;
+        UnitState { active, sub, result, main_started, needs_daemon_reload, ..UnitState::default() }
     }
 
     pub(super) fn complaint(&self) -> Option<String> {
         match &self.daemon {
             Daemon::Failing { reason } => Some(reason.clone()),
             Daemon::Silent { reason } => reason.clone(),
-            Daemon::Stopped | Daemon::ShutOut | Daemon::Answering => None,
+            Daemon::Stopped | Daemon::SteppedAside | Daemon::ShutOut | Daemon::Answering => None,
         }
     }
 }
