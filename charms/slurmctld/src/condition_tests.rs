@@ -169,6 +169,7 @@ fn statuses() -> Vec<Status> {
         Daemon::Failing { reason: text("no") },
         Daemon::Silent { reason: None },
         Daemon::Silent { reason: Some(text("no")) },
+        Daemon::SteppedAside,
         Daemon::ShutOut,
     ];
     conditions.extend(daemons.map(Condition::Daemon));
