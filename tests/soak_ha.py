@@ -195,7 +195,8 @@ class Soak:
 
     def a_machine_reboots(self):
         host = self.any_host()
-        self.hits(host)
+        # In order, so that nothing is lost.
+        self.tally.phase("fault")
         self.site.machine("reboot", host)
         self.site.await_boot(host)
 

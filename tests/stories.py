@@ -32,6 +32,17 @@ def stopped(site, tally):
     site.recover(primary)
 
 
+def rebooted(site, tally):
+    """The machine is rebooted in order: slurmctld can save what it knows, so that nothing is lost."""
+    primary = site.order()[0]
+    tally.phase("fault")
+    site.machine("reboot", primary)
+    site.await_boot(primary)
+    tally.await_accepted(time.time())
+    tally.phase("return")
+    site.recover(primary)
+
+
 def powered_off(site, tally):
     """The machine loses its power, and gets it back once another one serves."""
     primary = site.order()[0]
@@ -109,7 +120,7 @@ def store_killed(site, tally):
     site.recover(primary)
 
 
-ALL = (killed, stopped, powered_off, cut_off, frozen, store_frozen, store_killed)
+ALL = (killed, stopped, rebooted, powered_off, cut_off, frozen, store_frozen, store_killed)
 
 
 class Work:

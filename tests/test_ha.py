@@ -140,6 +140,11 @@ def test_a_machine_that_loses_its_power_is_replaced_and_comes_back(trio, story):
     stories.powered_off(trio, story)
 
 
+@pytest.mark.core
+def test_a_machine_that_is_rebooted_in_order_loses_nothing(trio, story):
+    stories.rebooted(trio, story)
+
+
 @slow
 @pytest.mark.parametrize("fault", ["killed", "stopped", "frozen", "store_frozen", "store_killed"])
 def test_jobs_run_through(trio, story, fault):

@@ -71,6 +71,8 @@ pub const REBOOTS: &str = "/etc/slurm/reboots.json";
 pub const STARTED: &str = "/var/lib/slurmctld-charm/started.json";
 /// What a shared file system is mounted on in a cluster that keeps its state on the network.
 pub const CHECKPOINT_DIRECTORY: &str = "/var/lib/slurm/checkpoint";
+/// What is mounted there, for systemd.
+pub const CHECKPOINT_UNIT: &str = "var-lib-slurm-checkpoint.mount";
 /// What `/etc/slurm` of every controller is a link to in such a cluster.
 pub const SHARED_CONFIGURATION: &str = "/var/lib/slurm/checkpoint/etc-slurm";
 pub const STATE_DIRECTORY: &str = "/var/lib/slurm/checkpoint/state";

@@ -88,11 +88,12 @@ fn missing_key(facts: &Facts, key: Key) -> Result<Option<Step>, Ask> {
 /// where systemd knows it).
 ///
 /// On a store the guard checks. systemd itself must not look there, as the condition of the packaged unit would have
-/// it do: a store that does not answer would hold it, and with it the whole machine.
+/// it do: a store that does not answer would hold it, and with it the whole machine. When the machine goes down
+/// slurmctld saves its state, so the mount, and what serves it, goes after it (processes of FUSE belong to autofs).
 pub(super) fn drop_in(identity: &Identity, place: Place) -> String {
     let (order, check) = if place == Place::Store {
-        let fence = slurm_ops::fence::SERVICE;
-        let order = format!("ConditionPathExists=\nWants={fence}\nAfter={fence}\n");
+        let (fence, mount) = (slurm_ops::fence::SERVICE, names::CHECKPOINT_UNIT);
+        let order = format!("ConditionPathExists=\nWants={fence}\nAfter={fence} {mount} autofs.service\n");
         (order, format!("+{} {}", slurm_ops::fence::PROGRAM, slurm_ops::fence::GUARD_ARGUMENT))
     } else {
         (String::new(), format!("/usr/bin/grep -qxF \"{}\" {}/.cluster", identity.note, place.state_directory()))

@@ -19,6 +19,7 @@ const SIDES: [&str; 2] = ["bare", "ours"];
 const STORIES: &[(&str, &str)] = &[
     ("killed", "slurmctld of the primary is killed"),
     ("stopped", "it is stopped in order"),
+    ("rebooted", "its machine is rebooted in order"),
     ("powered_off", "its machine loses power"),
     ("cut_off", "its machine loses network and store"),
     ("frozen", "its machine stands still for 30 s"),
