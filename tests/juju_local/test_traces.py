@@ -46,8 +46,11 @@ def thing(kind, model, digits, state):
             case "process":
                 # As a daemon looks: its arguments end with the model's name.
                 environment = {**os.environ, "JUJU_LOCAL_STATE": str(state)}
-                words = ["sh", "-c", "read line", "daemon", model]
-                stack.enter_context(subprocess.Popen(words, stdin=subprocess.PIPE, env=environment))
+                words = ["sh", "-c", "echo; read line", "daemon", model]
+                pipe = subprocess.PIPE
+                process = stack.enter_context(subprocess.Popen(words, stdin=pipe, stdout=pipe, env=environment))
+                # Its arguments show once it runs, which is after it was started.
+                process.stdout.readline()
             case "directory":
                 home.mkdir(parents=True)
                 stack.callback(run, "rm", "-r", str(state / "models"))
