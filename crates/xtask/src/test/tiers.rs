@@ -27,6 +27,9 @@ const LEAVING_TESTS: [&str; 2] = ["tests/test_leaving.py", "tests/test_leaving_n
 /// Those of the cluster that are about several controllers.
 const HA_TESTS: [&str; 3] = ["tests/test_ha.py", "tests/test_ha_move.py", "tests/test_ha_adopt.py"];
 
+/// Two test files at a time, each with a model of its own: most of their time is spent waiting for machines.
+const SIDE_BY_SIDE: [&str; 2] = ["--numprocesses=2", "--dist=loadfile"];
+
 /// How a tier ended.
 pub(super) struct Outcome {
     pub(super) counts: Counts,
@@ -52,7 +55,7 @@ pub(super) fn run(tier: Tier, extent: Extent<'_>, rest: &[String], machines: &mu
         Tier::JujuLocal => juju_local(extent, rest, machines),
         Tier::Cluster => {
             let mut command = on_slurm(&["tests"], extent, machines)?;
-            pytest(command.args(["--ignore", JUJU_LOCAL_TESTS]).args(rest))
+            pytest(command.args(["--ignore", JUJU_LOCAL_TESTS]).args(SIDE_BY_SIDE).args(rest))
         }
         Tier::Leaving => pytest(pytest_of_ours(&LEAVING_TESTS, extent, machines)?.args(rest)),
         Tier::Ha => pytest(on_slurm(&HA_TESTS, extent, machines)?.args(rest)),
