@@ -20,7 +20,8 @@ CLIENT_PROGRAM = """
 import itertools, json, os, subprocess, threading, time
 
 WORDS = "timeout --signal=KILL 90 sbatch --parsable --mem=20 --time=1 --output=/dev/null --chdir=/tmp".split()
-RUN = "echo $SLURM_JOB_ID $SLURM_JOB_NAME $(date +%s.%N) >>{place}/ran-{story}"
+# A node that has just joined has no such directory yet.
+RUN = "mkdir -p {place}; echo $SLURM_JOB_ID $SLURM_JOB_NAME $(date +%s.%N) >>{place}/ran-{story}"
 log = open("{place}/submits-{story}", "a", buffering=1)
 
 def submit(number):

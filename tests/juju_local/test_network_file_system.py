@@ -60,6 +60,17 @@ def test_what_one_machine_writes_the_other_reads(lab):
     assert table(lab, "web/0") == ["autofs", "fuse"]
 
 
+def test_a_machine_stands_still_whoever_waits_for_its_mount(lab):
+    """The process that serves the mount may stand still before those that wait for its answer."""
+    for number in range(4):
+        loop = f"while :; do dd if=/dev/zero of={MOUNT}/busy-{number} bs=4k count=1 conv=fsync status=none; done"
+        lab.on("web/0", f'systemd-run --quiet --unit=busy-{number} --collect sh -c "{loop}"')
+    for _ in range(10):
+        lab.machine("freeze", "web/0")
+        lab.machine("thaw", "web/0")
+    lab.on("web/0", "systemctl stop busy-0 busy-1 busy-2 busy-3")
+
+
 def test_it_is_there_again_after_a_power_loss_of_client_and_server(lab):
     for unit in ("web/1", "store/0"):
         lab.machine("poweroff", unit)

@@ -15,6 +15,10 @@ use anyhow::{Context, Result, bail};
 /// Our own corner of the hierarchy.
 const PARENT: &str = "juju-local";
 
+/// After so long without a turn of any thread, processes that are to stand still do. A thread that waits in the kernel
+/// for a FUSE process that stands still already is never frozen in the kernel's eyes.
+const STILL: Duration = Duration::from_millis(500);
+
 /// One directory of the unified hierarchy.
 #[derive(Debug, Clone)]
 pub(super) struct Cgroup {
@@ -107,12 +111,33 @@ impl Cgroup {
         let file = self.path.join("cgroup.freeze");
         fs::write(&file, if frozen { "1" } else { "0" })
             .with_context(|| format!("could not write {}", file.display()))?;
-        wait_until(Duration::from_secs(10), || self.event("frozen") == frozen)
+        let (mut ran, mut since) = (self.turns(), Instant::now());
+        let mut stands_still = || {
+            let turns = self.turns();
+            if turns != ran {
+                (ran, since) = (turns, Instant::now());
+            }
+            frozen && since.elapsed() > STILL
+        };
+        wait_until(Duration::from_secs(10), || self.event("frozen") == frozen || stands_still())
             .with_context(|| format!("cgroup {} did not change to frozen={frozen}", self.path.display()))
     }
 
+    /// Says whether it was told to stand still.
     pub(super) fn is_frozen(&self) -> bool {
-        self.event("frozen")
+        fs::read_to_string(self.path.join("cgroup.freeze")).is_ok_and(|text| text.trim() == "1")
+    }
+
+    /// Counts the threads here and below, and how often they had a processor.
+    fn turns(&self) -> (usize, u64) {
+        let threads = self.processes().into_iter().flat_map(|process| {
+            fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten().map(|entry| entry.path())
+        });
+        let turns = threads.filter_map(|thread| {
+            let text = fs::read_to_string(thread.join("schedstat")).ok()?;
+            text.split_whitespace().nth(2)?.parse::<u64>().ok()
+        });
+        turns.fold((0, 0), |(threads, sum), turns| (threads + 1, sum + turns))
     }
 
     /// Kills every process here and below, at once and without asking, and waits until they are gone.
