@@ -144,6 +144,16 @@ class Site(Faults):
         text = self.look(self.worker(), "scontrol show config", 20)
         return re.findall(r"^SlurmctldHost\[\d+\]\s*= ([^\s(]+)", text, re.MULTILINE)
 
+    def stops_without_saving(self, since):
+        """When a slurmctld was stopped in order and saved nothing: Slurm does not wait for a scheduler that is at work
+        at that moment."""
+        words = f"journalctl --quiet --unit=slurmctld --output=short-unix --since=@{since:.0f}"
+        lines = []
+        for machine in self.controllers().values():
+            with contextlib.suppress(Silent):
+                lines += self.look(machine, f"{words} --grep='can not save state' || true", 20).splitlines()
+        return [float(line.split()[0]) for line in lines]
+
     def worker(self):
         """The machine of the node that clients work on."""
         return list(self.nodes().values())[-1]

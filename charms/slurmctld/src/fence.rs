@@ -75,6 +75,7 @@ const EVENT: &str = "controllers-changed";
 /// at most a quarter old when the store goes away, so that no standby takes over before.
 pub fn settings(unit: &UnitName, host: &HostName, identity: &Identity, accepted: &Config) -> Settings {
     let others = accepted.controllers().into_iter().filter(|listed| listed != host);
+    let rank = accepted.rank_of(host).and_then(|rank| u64::try_from(rank).ok());
     Settings {
         directory: names::CHECKPOINT_DIRECTORY.to_owned(),
         state_directory: names::STATE_DIRECTORY.to_owned(),
@@ -83,6 +84,7 @@ pub fn settings(unit: &UnitName, host: &HostName, identity: &Identity, accepted:
         service: names::SERVICE.to_owned(),
         reserve: RESERVE,
         others: others.map(|host| host.to_string()).collect(),
+        rank,
         call: Wake::new(unit, EVENT).command,
     }
 }

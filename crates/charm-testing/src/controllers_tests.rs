@@ -120,6 +120,7 @@ impl Lab {
                 .map(|own| own.host_name())
                 .filter(|own| *own != machine.host_name())
                 .collect(),
+            rank: None,
             call: Vec::new(),
         };
         fence::ensure_settings(&machine.machine().writer(), &settings).unwrap();

@@ -8,8 +8,10 @@
 //! fence opens and starts the slurmctld that it had killed. A store that answers no controller at all closes nobody.
 //!
 //! [`decide`] says when, from what was seen; [`watch`] sees it; [`daemon`] is what follows; [`others`] are the fences
-//! of the other controllers; [`install`] puts the service in place; [`guard`] asks.
+//! of the other controllers; [`install`] puts the service in place; [`guard`] asks; [`control`] is the way back of a
+//! primary.
 
+pub mod control;
 pub mod daemon;
 pub mod guard;
 pub mod install;
@@ -72,6 +74,9 @@ pub struct Settings {
     /// The hosts of the other controllers.
     #[serde(default)]
     pub others: Vec<String>,
+    /// The position of this controller in slurm.conf: the primary has zero.
+    #[serde(default)]
+    pub rank: Option<u64>,
     /// What calls the charm of this unit.
     #[serde(default)]
     pub call: Vec<String>,
@@ -278,6 +283,9 @@ pub struct FenceState {
     last_write_boot_ms: u64,
     /// The fence has killed slurmctld, and will start it.
     pub killed: bool,
+    /// The fence has stopped slurmctld for a primary that comes back, and will start it.
+    #[serde(default)]
+    pub gave_way: bool,
     /// Nobody has written it anew for a while: the fence does not run.
     #[serde(skip)]
     pub stale: bool,
@@ -300,6 +308,7 @@ impl FenceState {
             written: at,
             last_write_boot_ms: 0,
             killed: false,
+            gave_way: false,
             stale: false,
         }
     }
@@ -340,6 +349,7 @@ mod tests {
             service: "slurmctld.service".to_owned(),
             reserve: 1000,
             others: Vec::new(),
+            rank: None,
             call: Vec::new(),
         }
     }

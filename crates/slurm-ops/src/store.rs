@@ -164,13 +164,19 @@ fn direct_work(request: &Request) -> Result<Value, FileError> {
         Work::Rename { to } => value(tree::rename_directly(path, to, nobody)),
         Work::RemoveAny => value(tree::remove_any(path, nobody)),
         Work::Sync => value(direct::sync_directory(path)),
-        Work::Beat { stamp, marker, expected, heartbeat } => value(Ok(beat(path, *stamp, marker, expected, heartbeat))),
+        Work::Beat { stamp, marker, expected, heartbeat, control } => {
+            let mut beat = beat(path, *stamp, marker, expected);
+            let read = |path| direct::read(path).ok().flatten();
+            beat.heartbeat = read(heartbeat).and_then(|found| heartbeat::parse(&found.0));
+            beat.control = read(control).map(|found| String::from_utf8_lossy(&found.0).into_owned());
+            value(Ok(beat))
+        }
     }
 }
 
 /// Nothing is written where the marker is another one's. It is looked at again after the write: what was read before
 /// may come from a memory that no server stands behind.
-fn beat(path: &Path, stamp: u64, marker: &Path, expected: &str, sign_of_life: &Path) -> Beat {
+fn beat(path: &Path, stamp: u64, marker: &Path, expected: &str) -> Beat {
     // What seems to be gone is looked for once more, as everywhere.
     let look = || direct::read(marker).and_then(|found| found.map_or_else(|| direct::read(marker), |it| Ok(Some(it))));
     let text = |found: Option<wire::Content>| found.map(|found| String::from_utf8_lossy(&found.0).into_owned());
@@ -186,7 +192,6 @@ fn beat(path: &Path, stamp: u64, marker: &Path, expected: &str, sign_of_life: &P
         let failure = wire::Failure::from(error);
         Beat { full: failure.is_full(), error: Some(failure.to_string()), ..Beat::default() }
     });
-    beat.heartbeat = direct::read(sign_of_life).ok().flatten().and_then(|found| heartbeat::parse(&found.0));
     beat.space = path.parent().and_then(|directory| direct::space(directory).ok());
     beat
 }

@@ -12,8 +12,8 @@ use slurm_ops::fence::{self, FenceState};
 use slurm_ops::scontrol::{self, ControllerPing};
 use slurm_unit::actions::refused;
 
-/// What Slurm needs to give control back to a primary that returns, as measured.
-const RETURN: &str = "about 30 seconds";
+/// How long control is away when a primary that returns takes it back, as measured.
+const RETURN: &str = "about a second";
 
 /// The controllers as they are now.
 struct Seen {

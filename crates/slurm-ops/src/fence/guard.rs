@@ -1,6 +1,8 @@
-//! The guard: asks before each start of slurmctld whether it may, for `ExecStartPre=`.
+//! The guard: asks before each start of slurmctld whether it may, for `ExecStartPre=`, and asks for control where
+//! another controller serves in its place.
 
-use super::{Settings, look, settings};
+use super::{Settings, control, look, settings};
+use crate::hostname;
 use crate::machine::{Host, Machine};
 use crate::sentinel::{self, Sentinel};
 use std::process::ExitCode;
@@ -15,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Is the guard: succeeds if slurmctld may start on this machine, and else says why not.
 pub fn guard() -> ExitCode {
     let machine = Machine::new().with_store_deadline(DEADLINE);
-    match may_start(&machine.host(), PATIENCE) {
+    match may_start(&machine.host(), PATIENCE).and_then(|settings| ask_for_control(&machine, &settings)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("slurmctld must not start: {why}");
@@ -25,10 +27,16 @@ pub fn guard() -> ExitCode {
 }
 
 /// Tells whether slurmctld may start, or why not.
-pub fn may_start(host: &Host, patience: Duration) -> Result<(), String> {
+pub fn may_start(host: &Host, patience: Duration) -> Result<Settings, String> {
     let settings = settings(host).ok_or("the fence has no settings")?;
     fence_is_open(host, patience)?;
-    marker_is_right(host, &settings)
+    marker_is_right(host, &settings)?;
+    Ok(settings)
+}
+
+fn ask_for_control(machine: &Machine, settings: &Settings) -> Result<(), String> {
+    let Ok(own) = hostname::short(&machine.host()) else { return Ok(()) };
+    control::ask(&machine.writer(), settings, own.as_str())
 }
 
 fn fence_is_open(host: &Host, patience: Duration) -> Result<(), String> {

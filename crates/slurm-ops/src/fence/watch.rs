@@ -3,6 +3,7 @@
 //! Nothing here touches the store. The child does, and while it is held by one that does not answer, time goes on and
 //! decides.
 
+use super::control::{self, Request as ControlRequest, Stage, Way};
 use super::daemon::{Daemon, DaemonState, Service};
 use super::others::{self, Network, Nobody, Others};
 use super::{FenceState, Gate, History, PROBE, STATE, Seen, Settings, VERSION, Verdict, Why, decide, look, settings};
@@ -13,7 +14,7 @@ use crate::hostname;
 use crate::machine::Machine;
 use crate::mounts::{self, Mount};
 use crate::store::child::{Talk, left_behind, remember};
-use crate::store::wire::{Beat, Request, Work};
+use crate::store::wire::{Beat, Content, Request, Work};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -34,6 +35,8 @@ const REMEMBERED: usize = 60;
 const GRACE: Duration = Duration::from_secs(3);
 /// A controller whose last write is older than this cannot write now.
 const CANNOT_WRITE: Duration = Duration::from_secs(2);
+/// How often to look whether a daemon that was stopped has ended.
+const PAUSE: Duration = Duration::from_millis(50);
 /// When to try again to call.
 const CALL_AGAIN: Duration = Duration::from_secs(5);
 
@@ -90,6 +93,14 @@ pub struct Watch {
     /// What the charm was called for, or is to be called for since a moment.
     news: News,
     call: Option<Instant>,
+    /// A primary wants control, and the controller that serves is this one.
+    wanted: Option<ControlRequest>,
+    /// There is no file for such requests yet.
+    no_control: bool,
+    /// When the last probe was begun that was answered.
+    seen_at: Instant,
+    /// How far that is.
+    way: Option<Way>,
 }
 
 /// What a charm has to know at once.
@@ -147,6 +158,10 @@ impl Watch {
             several: false,
             news: News::default(),
             call: None,
+            wanted: None,
+            no_control: false,
+            seen_at: Instant::now(),
+            way: None,
             boot_id,
             machine,
         };
@@ -174,6 +189,7 @@ impl Watch {
         self.history.closed = before.why.clone().filter(|_| before.state == Gate::Closed);
         (self.killed, self.since) = (before.killed, before.since);
         self.news.closed = before.state == Gate::Closed;
+        self.way = before.gave_way.then_some(Way::Stopping(None));
     }
 
     /// Probes, decides, says so and acts, within the time until `next`.
@@ -185,7 +201,77 @@ impl Watch {
         self.probe(&settings, next);
         self.ask_others(&settings);
         self.judge(daemon, &settings, false);
+        self.give_way(daemon, &settings, next);
         self.call(daemon, &settings);
+    }
+
+    /// Stops the slurmctld that serves if its primary wants control, lets the primary go on, and starts it again.
+    fn give_way(&mut self, daemon: &dyn Daemon, settings: &Settings, next: Instant) {
+        if std::mem::take(&mut self.no_control) {
+            self.write_control(settings, "", next);
+        }
+        let (service, wanted) = (&settings.service, self.wanted.take());
+        let runs = || matches!(daemon.state(service), DaemonState::Runs { .. });
+        if let (Some(request), None, None) = (&wanted, &self.way, &self.history.closed) {
+            let seen = self.seen_at;
+            if !runs() || !self.write_control(settings, &request.at_stage(Stage::Taken).render(), next) {
+                return;
+            }
+            // The primary may have stopped to wait for it.
+            if seen.elapsed() > control::PROMPT {
+                say(&"a request for control was answered too late");
+                return;
+            }
+            say(&format!("{} comes back: slurmctld stops in order, and gives control away", request.host));
+            self.way = Some(Way::Stopping(wanted));
+            self.tell();
+        }
+        match self.way.clone() {
+            Some(Way::Stopping(request)) => {
+                // Once more does no harm: the fence may have ended before slurmctld was told.
+                if runs() {
+                    daemon.stop(service);
+                }
+                while runs() {
+                    if Instant::now() + PAUSE >= next {
+                        return;
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+                let given = request.as_ref().map(|request| request.at_stage(Stage::Given));
+                if given.is_none_or(|given| self.write_control(settings, &given.render(), next)) {
+                    self.way = Some(Way::Given(Instant::now()));
+                }
+            }
+            Some(way) if way.is_over(self.news.serving, settings) => {
+                self.way = None;
+                // A fence that is closed starts it when it opens.
+                self.killed |= self.history.closed.is_some();
+                self.tell();
+                if !self.killed {
+                    daemon.start(service);
+                }
+            }
+            Some(Way::Given(_)) | None => {}
+        }
+    }
+
+    /// Has the child write what became of a request for control, and tells whether it did.
+    fn write_control(&mut self, settings: &Settings, text: &str, next: Instant) -> bool {
+        let path = self.machine.host().path(control::path(settings));
+        // It has nothing else to do.
+        let (Some(talk), None) = (&mut self.child.talk, self.child.asked) else { return false };
+        let owner = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+        let work = Work::Replace { content: Content(text.as_bytes().to_vec()), mode: 0o600, owner };
+        match talk.send(&Request { path, work }, next).and_then(|()| talk.receive(next.max(Instant::now() + PAUSE))) {
+            Ok(answer) => answer.is_ok(),
+            // An answer that comes later must not be taken for that to a probe.
+            Err(_) => {
+                talk.kill();
+                (self.child.killed, self.child.asked) = (true, Some(((self.clock)(), Instant::now())));
+                false
+            }
+        }
     }
 
     /// Finds out whether the store answers any controller. Without others nobody takes over.
@@ -294,7 +380,7 @@ impl Watch {
         let (Some(talk), Some((began, sent))) = (&mut self.child.talk, self.child.asked) else { return };
         match talk.receive(next) {
             Ok(answer) => {
-                (self.child.asked, self.silent) = (None, false);
+                (self.child.asked, self.silent, self.seen_at) = (None, false, sent);
                 let took = u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX);
                 self.taken.push_back(took);
                 if self.taken.len() > REMEMBERED {
@@ -346,7 +432,8 @@ impl Watch {
         let probe = Path::new(&settings.directory).join(format!("{PROBE}{}", self.host_name));
         let heartbeat = host.path(Path::new(&settings.state_directory).join(heartbeat::FILE));
         let (marker, expected) = (host.path(settings.marker_file()), settings.marker.clone());
-        let work = Work::Beat { stamp: clock::now(), marker, expected, heartbeat };
+        let control = host.path(control::path(settings));
+        let work = Work::Beat { stamp: clock::now(), marker, expected, heartbeat, control };
         match talk.send(&Request { path: host.path(probe), work }, next) {
             Ok(()) => {
                 self.child.asked = Some((began, Instant::now()));
@@ -369,6 +456,13 @@ impl Watch {
         let fresh = |beat: &Heartbeat| clock::now().saturating_sub(beat.at) <= 2 * settings.patience.as_secs();
         let serving = beat.heartbeat.filter(fresh).map(|beat| beat.controller);
         self.several = serving.is_some();
+        let serves = serving.is_some() && serving == settings.rank;
+        let request = beat.control.as_deref().filter(|_| serves && serving != Some(0)).and_then(ControlRequest::parse);
+        self.wanted = request.filter(|request| request.is_open(settings, clock::now()));
+        self.no_control = beat.written && beat.control.is_none();
+        if serves && files::exists(&self.machine.host(), control::ASKED) {
+            let _ = files::remove(&self.machine.writer(), control::ASKED);
+        }
         if serving.is_some() && serving != self.news.serving {
             // The first one that is seen is no news: the charm was there when it began.
             if self.news.serving.is_some() {
@@ -416,6 +510,7 @@ impl Watch {
             written: clock::now(),
             last_write_boot_ms: u64::try_from(self.history.last_write.as_millis()).unwrap_or(u64::MAX),
             killed: self.killed,
+            gave_way: self.way.is_some(),
             stale: false,
         };
         let writer = self.machine.writer();

@@ -69,13 +69,14 @@ pub(crate) enum Work {
     },
     RemoveAny,
     Sync,
-    /// Writes a probe where the marker is the expected one, and looks at the marker, at the heartbeat of slurmctld and
-    /// at the space.
+    /// Writes a probe where the marker is the expected one, and looks at the marker, at the heartbeat of slurmctld, at
+    /// the request for control and at the space.
     Beat {
         stamp: u64,
         marker: PathBuf,
         expected: String,
         heartbeat: PathBuf,
+        control: PathBuf,
     },
 }
 
@@ -117,6 +118,8 @@ pub(crate) struct Beat {
     pub(crate) marker: Option<String>,
     /// The last sign of life of the controller that serves. `None`: there is none, or it is just being written.
     pub(crate) heartbeat: Option<Heartbeat>,
+    /// The request of a primary that wants control.
+    pub(crate) control: Option<String>,
     pub(crate) space: Option<Space>,
     /// The probe is written, and will last.
     pub(crate) written: bool,

@@ -158,7 +158,7 @@ impl Story {
         self.tell(self.on, &format!("machine {machine} has power again: {host} boots, and asks for control"));
         self.watch(0, RETURN_WITHIN)?;
         let gap = longest_gap(&self.client.told(), self.on).as_secs_f64();
-        println!("without control on the way back: {gap:.1} s; Slurm itself needs half a minute to hand over");
+        println!("without control on the way back: {gap:.1} s; Slurm alone needs half a minute to hand over");
         Ok(())
     }
 
