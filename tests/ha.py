@@ -146,7 +146,7 @@ class Charmed(Site):
         self.await_agreement(COMES_BACK + 120)
 
     def await_primary(self):
-        """A primary that has come back takes control, half a minute later."""
+        """A primary that has come back takes control."""
         self.await_serving(self.order()[0], COMES_BACK)
 
     # Members

@@ -25,7 +25,7 @@ CONFIGURATION = f"{CHECKPOINT}/etc-slurm"
 TIMEOUT = 10
 # Slurm itself needs so long from the death of the primary until the backup serves.
 TAKES_OVER = 3 * TIMEOUT
-# A primary that comes back asks the backup for control, and gets it after half a minute.
+# A primary that comes back asks the backup for control. Without charms it gets that after half a minute.
 COMES_BACK = 60
 # How long a job may not be heard of, in seconds: machines boot beside it, on two processors.
 LONGEST_SILENCE = 10

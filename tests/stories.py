@@ -1,7 +1,7 @@
 """What may happen to controllers that both ours and bare ones have to bear, told so that they can be compared.
 
 Each story is told on a site whose primary serves, with a client that submits each second, and ends when all is as it
-was. Its first phase is the fault; the second one is the way back, which costs Slurm half a minute of its own.
+was. Its first phase is the fault; the second one is the way back, which costs bare Slurm half a minute.
 """
 import time
 
