@@ -144,9 +144,9 @@ class Site(Faults):
         text = self.look(self.worker(), "scontrol show config", 20)
         return re.findall(r"^SlurmctldHost\[\d+\]\s*= ([^\s(]+)", text, re.MULTILINE)
 
-    def stops_without_saving(self, since):
-        """When a slurmctld was stopped in order and saved nothing: Slurm does not wait for a scheduler that is at work
-        at that moment."""
+    def stops_amid_scheduling(self, since):
+        """When a slurmctld was stopped in order while its scheduler was at work. It does not wait for that, and a job
+        that was just given its nodes is never started there: Slurm notices when the nodes register next."""
         words = f"journalctl --quiet --unit=slurmctld --output=short-unix --since=@{since:.0f}"
         lines = []
         for machine in self.controllers().values():

@@ -130,7 +130,7 @@ class Tally:
         self.site.cluster.root(self.site.worker(), "sh", "-c", f"touch {PLACE}/stop-{self.story}")
         eventually(lambda: self.alive(), lambda seen: not seen, "the client ends", 120)
         self.submissions = sorted(self.read_submissions(), key=lambda one: one.ended)
-        self.crashes += self.site.stops_without_saving(self.since)
+        self.crashes += self.site.stops_amid_scheduling(self.since)
         eventually(self.unfinished, lambda seen: not seen, "jobs of the client that have not ended", seconds)
         self.runs = self.read_runs()
 
