@@ -177,6 +177,8 @@ pub struct History {
     pub last_write: Duration,
     /// When the store was last known to answer no controller at all.
     pub silent_for_all: Duration,
+    /// When slurmctld itself wrote its sign of life, as another controller saw it.
+    pub vouched: Duration,
     /// When anybody looked at the clock for the last time.
     pub last_look: Duration,
     /// What the last probe saw that was answered. `None`: none was yet.
@@ -230,8 +232,8 @@ impl Seen {
 
 /// Decides whether slurmctld may serve at the time `now`.
 pub fn decide(now: Duration, history: &History, settings: &Settings) -> Verdict {
-    // Where nobody can write, nobody takes over.
-    let age = now.saturating_sub(history.last_write.max(history.silent_for_all));
+    // Where nobody can write, nobody takes over; nor from a slurmctld that can, although its fence cannot.
+    let age = now.saturating_sub(history.last_write.max(history.silent_for_all).max(history.vouched));
     if age > settings.patience {
         // Nobody looked for most of that time, so nobody could have closed it before.
         if now.saturating_sub(history.last_look) > age / 2 || history.closed == Some(Why::Frozen) {
@@ -364,6 +366,7 @@ mod tests {
         let history = History {
             last_write: seconds(100),
             silent_for_all: seconds(0),
+            vouched: seconds(0),
             last_look: seconds(129),
             seen: Some(good.clone()),
             good: 9,
@@ -395,6 +398,18 @@ mod tests {
                 529,
                 History { last_look: seconds(528), silent_for_all: seconds(498), ..history.clone() },
                 Some(Why::NoWrite { for_seconds: 429, error: None }),
+            ),
+            (
+                "slurmctld was seen to write",
+                150,
+                History { last_look: seconds(149), vouched: seconds(120), ..history.clone() },
+                None,
+            ),
+            (
+                "and then no more",
+                151,
+                History { last_look: seconds(150), vouched: seconds(120), ..history.clone() },
+                Some(Why::NoWrite { for_seconds: 51, error: None }),
             ),
             ("a machine that stood still", 500, history.clone(), Some(Why::Frozen)),
             (

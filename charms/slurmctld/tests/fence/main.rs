@@ -9,6 +9,7 @@ mod stage;
 use slurm_ops::fence::daemon::DaemonState;
 use slurm_ops::fence::watch::Watch;
 use slurm_ops::fence::{self, Gate, Settings, Why};
+use slurm_ops::heartbeat::Heartbeat;
 use stage::{BINARY, LOCAL, PlayedOthers, STORE, Stage};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -194,6 +195,33 @@ fn a_store_that_answers_no_controller_closes_nobody() {
     assert_eq!(stage.daemon.calls.take(), 2, "it answers, and soon after slurmctld may serve");
 }
 
+/// The store answers again, and the probe of this fence last of all.
+#[test]
+fn a_slurmctld_that_others_see_writing_is_not_ended() {
+    let stage = Stage::new();
+    let others = PlayedOthers::default();
+    let hosts = vec!["c2".to_owned(), "c3".to_owned()];
+    let patience = Duration::from_secs(4);
+    stage.set(&Settings { others: hosts, rank: Some(1), patience, ..Stage::settings() });
+    let mut watch = Watch::new(stage.machine.clone()).with_others(others.clone());
+    stage.open(&mut watch);
+    others.ages.borrow_mut().insert("c2", 0);
+    let beat = |controller| others.heartbeat.set(Some(Heartbeat { at: stage.machine.host().now(), controller }));
+    let probe = stage.silence();
+    for _ in 0..7 {
+        beat(1);
+        stage.pass(&mut watch, 1);
+    }
+    assert_eq!((stage.told(), fence::look(&stage.machine.host()).unwrap().state), (vec![], Gate::Open));
+    // That of another one says nothing about it.
+    stage.until(&mut watch, |state| {
+        beat(0);
+        state.state == Gate::Closed
+    });
+    assert_eq!(stage.told(), ["kill"]);
+    drop(answer(&probe));
+}
+
 #[test]
 fn a_controller_that_does_not_answer_may_take_over() {
     let stage = Stage::new();
@@ -258,7 +286,7 @@ fn a_machine_that_stood_still_is_closed_before_anything_else() {
     stage.open(&mut watch);
     AHEAD.set(60);
     watch.turn(&stage.daemon, Instant::now());
-    assert_eq!(stage.told(), ["kill"]);
+    assert_eq!(stage.told(), ["hold", "kill", "release"]);
     assert_eq!(fence::look(&stage.machine.host()).unwrap().why, Some(Why::Frozen));
     stage.open(&mut watch);
     assert_eq!(stage.told().last(), Some(&"start"));

@@ -3,9 +3,10 @@
 use nix::sys::stat::Mode;
 use slurm_ops::Machine;
 use slurm_ops::fence::daemon::{Daemon, DaemonState};
-use slurm_ops::fence::others::{Heard, Others};
+use slurm_ops::fence::others::{Heard, Others, Own};
 use slurm_ops::fence::watch::Watch;
 use slurm_ops::fence::{self, FenceState, Gate, Settings, Why, guard};
+use slurm_ops::heartbeat::Heartbeat;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,6 +38,9 @@ impl Daemon for Played {
     fn kill(&self, _: &str) {
         self.told.borrow_mut().push("kill");
     }
+    fn hold(&self, _: &str, still: bool) {
+        self.told.borrow_mut().push(if still { "hold" } else { "release" });
+    }
     fn start(&self, _: &str) {
         let pid = self.starts.get() + 1;
         self.starts.set(pid);
@@ -57,12 +61,13 @@ pub struct PlayedOthers {
     pub ages: Rc<RefCell<BTreeMap<&'static str, u64>>>,
     pub asked: Rc<RefCell<Option<Duration>>>,
     pub told: Rc<Cell<Duration>>,
+    pub heartbeat: Rc<Cell<Option<Heartbeat>>>,
 }
 
 impl Others for PlayedOthers {
-    fn tell(&mut self, cluster: &str, last_write: Duration) {
-        assert_eq!(cluster, "lab");
-        self.told.set(last_write);
+    fn tell(&mut self, own: Own) {
+        assert_eq!(own.cluster, "lab");
+        self.told.set(own.last_write);
     }
     fn ask(&mut self, cluster: &str, hosts: &[String]) {
         assert_eq!((cluster, hosts), ("lab", &["c2".to_owned(), "c3".to_owned()][..]));
@@ -70,7 +75,7 @@ impl Others for PlayedOthers {
     }
     fn heard(&self, host: &str) -> Option<Heard> {
         let age = Duration::from_secs(*self.ages.borrow().get(host)?);
-        Some(Heard { asked: (*self.asked.borrow())?, age })
+        Some(Heard { asked: (*self.asked.borrow())?, age, heartbeat: self.heartbeat.get() })
     }
 }
 

@@ -18,6 +18,8 @@ pub trait Daemon {
     fn stop(&self, service: &str);
     /// Ends it the hard way.
     fn kill(&self, service: &str);
+    /// Has its processes stand still, now, or lets them go on. Needs no other process, and is only tried.
+    fn hold(&self, service: &str, still: bool);
     /// Starts it, and does not wait for it.
     fn start(&self, service: &str);
     /// Starts the command that calls the charm, and tells whether it could.
@@ -71,6 +73,14 @@ impl Daemon for Service {
     fn kill(&self, service: &str) {
         if let Err(error) = systemd::kill(&self.0.writer(), service) {
             say(&error);
+        }
+    }
+
+    fn hold(&self, service: &str, still: bool) {
+        // Where cgroups of both versions are, the newer ones are below `unified`.
+        for root in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
+            let file = self.0.path(format!("{root}/system.slice/{service}/cgroup.freeze"));
+            let _ = std::fs::write(file, if still { "1" } else { "0" });
         }
     }
 

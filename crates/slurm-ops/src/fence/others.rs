@@ -1,10 +1,11 @@
 //! What the fences of the other controllers say about the store, and what this one says to them.
 //!
 //! A question and its answer are one datagram each, on the port number of slurmctld. An answer says how long ago the
-//! last durable write was, and nothing else. Names are looked up and answers awaited in threads of their own: nothing
+//! last durable write was, and which sign of life of slurmctld was seen last. Names are looked up and answers awaited in threads of their own: nothing
 //! here holds the fence.
 
 use super::watch::say;
+use crate::heartbeat::Heartbeat;
 use crate::machine::{Host, Machine};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,12 +38,14 @@ pub struct Heard {
     pub asked: Duration,
     /// How old its last durable write was then.
     pub age: Duration,
+    /// The last sign of life of the controller that serves, as it saw it.
+    pub heartbeat: Option<Heartbeat>,
 }
 
 /// The fences of the other controllers.
 pub trait Others: fmt::Debug {
-    /// Says what they are told when they ask: the cluster, and when the last durable write was.
-    fn tell(&mut self, cluster: &str, last_write: Duration);
+    /// Says what they are told when they ask.
+    fn tell(&mut self, own: Own);
     /// Asks those of some hosts, and does not wait for the answers.
     fn ask(&mut self, cluster: &str, hosts: &[String]);
     /// Returns the last answer of a host.
@@ -54,7 +57,7 @@ pub trait Others: fmt::Debug {
 pub struct Nobody;
 
 impl Others for Nobody {
-    fn tell(&mut self, _: &str, _: Duration) {}
+    fn tell(&mut self, _: Own) {}
     fn ask(&mut self, _: &str, _: &[String]) {}
     fn heard(&self, _: &str) -> Option<Heard> {
         None
@@ -72,16 +75,27 @@ struct Question {
 struct Answer {
     number: u64,
     age_ms: u64,
+    #[serde(default)]
+    heartbeat: Option<Heartbeat>,
 }
 
-/// The cluster, and when the last durable write was.
-type Own = Arc<Mutex<Option<(String, Duration)>>>;
+/// What a fence tells others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Own {
+    pub cluster: String,
+    /// When its last durable write was.
+    pub last_write: Duration,
+    /// The last sign of life of the controller that serves.
+    pub heartbeat: Option<Heartbeat>,
+}
+
+type Told = Arc<Mutex<Option<Own>>>;
 type Clock = fn() -> Duration;
 
 /// The fences of the other controllers, on the network.
 #[derive(Debug)]
 pub struct Network {
-    own: Own,
+    own: Told,
     questions: Sender<(String, Vec<String>)>,
     heard: Arc<Mutex<BTreeMap<String, Heard>>>,
 }
@@ -90,7 +104,7 @@ impl Network {
     /// Begins to listen and to ask, on a port.
     pub fn start(machine: &Machine, port: u16, clock: Clock) -> Self {
         let (questions, asked) = channel();
-        let network = Self { own: Own::default(), questions, heard: Arc::default() };
+        let network = Self { own: Told::default(), questions, heard: Arc::default() };
         let own = Arc::clone(&network.own);
         thread::spawn(move || listen(port, &own, clock));
         let asker = Asker { host: machine.host(), port, clock, known: BTreeMap::new() };
@@ -101,8 +115,8 @@ impl Network {
 }
 
 impl Others for Network {
-    fn tell(&mut self, cluster: &str, last_write: Duration) {
-        *lock(&self.own) = Some((cluster.to_owned(), last_write));
+    fn tell(&mut self, own: Own) {
+        *lock(&self.own) = Some(own);
     }
 
     fn ask(&mut self, cluster: &str, hosts: &[String]) {
@@ -121,7 +135,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Answers questions, for ever.
-fn listen(port: u16, own: &Own, clock: Clock) {
+fn listen(port: u16, own: &Told, clock: Clock) {
     loop {
         let bound = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, port));
         let error = match bound.or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))) {
@@ -134,7 +148,7 @@ fn listen(port: u16, own: &Own, clock: Clock) {
 }
 
 /// Answers questions until the socket fails.
-fn answer(socket: &UdpSocket, own: &Own, clock: Clock) -> io::Error {
+fn answer(socket: &UdpSocket, own: &Told, clock: Clock) -> io::Error {
     let mut message = [0; LONGEST];
     loop {
         let (length, from) = match socket.recv_from(&mut message) {
@@ -144,10 +158,10 @@ fn answer(socket: &UdpSocket, own: &Own, clock: Clock) -> io::Error {
             Err(error) => return error,
         };
         let Ok(question) = serde_json::from_slice::<Question>(&message[..length]) else { continue };
-        let last_write = lock(own).as_ref().filter(|(cluster, _)| *cluster == question.cluster).map(|(_, at)| *at);
-        let Some(last_write) = last_write else { continue };
+        let own = lock(own).clone().filter(|own| own.cluster == question.cluster);
+        let Some(Own { last_write, heartbeat, .. }) = own else { continue };
         let age_ms = u64::try_from(clock().saturating_sub(last_write).as_millis()).unwrap_or(u64::MAX);
-        let answer = Answer { number: question.number, age_ms };
+        let answer = Answer { number: question.number, age_ms, heartbeat };
         // An answer that is lost is asked for again.
         let _ = socket.send_to(&render(&answer), from);
     }
@@ -202,8 +216,8 @@ impl Asker {
         }
         let mut heard = BTreeMap::new();
         for (host, socket) in waiting {
-            if let Some(age) = receive(&socket, question.number, end) {
-                heard.insert(host, Heard { asked, age });
+            if let Some(Answer { age_ms, heartbeat, .. }) = receive(&socket, question.number, end) {
+                heard.insert(host, Heard { asked, age: Duration::from_millis(age_ms), heartbeat });
             }
         }
         for (host, known) in &mut self.known {
@@ -250,14 +264,14 @@ fn send(address: IpAddr, port: u16, message: &[u8]) -> io::Result<UdpSocket> {
 }
 
 /// Waits for the answer to a question until `end`. What is there already is taken also after that.
-fn receive(socket: &UdpSocket, number: u64, end: Instant) -> Option<Duration> {
+fn receive(socket: &UdpSocket, number: u64, end: Instant) -> Option<Answer> {
     let mut message = [0; LONGEST];
     loop {
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         socket.set_read_timeout(Some(left)).ok()?;
         let length = socket.recv(&mut message).ok()?;
         match serde_json::from_slice::<Answer>(&message[..length]) {
-            Ok(answer) if answer.number == number => return Some(Duration::from_millis(answer.age_ms)),
+            Ok(answer) if answer.number == number => return Some(answer),
             _ if Instant::now() >= end => return None,
             _ => {}
         }
@@ -283,7 +297,7 @@ mod tests {
     fn a_fence_answers_those_of_its_own_cluster() {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = socket.local_addr().unwrap().port();
-        let own: Own = Own::default();
+        let own = Told::default();
         let listening = Arc::clone(&own);
         thread::spawn(move || answer(&socket, &listening, clock));
         let machine = Machine::new();
@@ -292,8 +306,9 @@ mod tests {
         asker.known.insert("c2".to_owned(), known);
         let hosts = ["c2".to_owned()];
         assert_eq!(asker.ask("lab", &hosts), BTreeMap::new(), "it knows nothing yet");
-        *lock(&own) = Some(("lab".to_owned(), Duration::from_secs(990)));
-        let heard = Heard { asked: clock(), age: Duration::from_secs(10) };
+        let heartbeat = Some(Heartbeat { at: 77, controller: 1 });
+        *lock(&own) = Some(Own { cluster: "lab".to_owned(), last_write: Duration::from_secs(990), heartbeat });
+        let heard = Heard { asked: clock(), age: Duration::from_secs(10), heartbeat };
         assert_eq!(asker.ask("lab", &hosts), BTreeMap::from([("c2".to_owned(), heard)]));
         assert_eq!(asker.known["c2"].missed, 0);
         assert_eq!(asker.ask("other", &hosts), BTreeMap::new());
@@ -304,7 +319,8 @@ mod tests {
     fn what_is_no_question_is_passed_over() {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = socket.local_addr().unwrap().port();
-        let own: Own = Arc::new(Mutex::new(Some(("lab".to_owned(), Duration::from_secs(999)))));
+        let own = Own { cluster: "lab".to_owned(), last_write: Duration::from_secs(999), heartbeat: None };
+        let own: Told = Arc::new(Mutex::new(Some(own)));
         thread::spawn(move || answer(&socket, &own, clock));
         for noise in [&b""[..], b"\xff\xff", b"{}", b"{\"cluster\":1}", &[b' '; 2000]] {
             send(Ipv4Addr::LOCALHOST.into(), port, noise).unwrap();
@@ -312,9 +328,9 @@ mod tests {
         let question = render(&Question { cluster: "lab".to_owned(), number: 7 });
         let asked = send(Ipv4Addr::LOCALHOST.into(), port, &question).unwrap();
         let end = Instant::now() + Duration::from_secs(10);
-        assert_eq!(receive(&asked, 7, end), Some(Duration::from_secs(1)));
+        assert_eq!(receive(&asked, 7, end).map(|answer| answer.age_ms), Some(1000));
         // An answer to another question is none.
         let asked = send(Ipv4Addr::LOCALHOST.into(), port, &question).unwrap();
-        assert_eq!(receive(&asked, 8, Instant::now() + Duration::from_millis(50)), None);
+        assert!(receive(&asked, 8, Instant::now() + Duration::from_millis(50)).is_none());
     }
 }

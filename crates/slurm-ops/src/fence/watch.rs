@@ -7,7 +7,7 @@ mod giving;
 
 use super::control::{self, Request as ControlRequest, Way};
 use super::daemon::{Daemon, DaemonState, Service};
-use super::others::{self, Network, Nobody, Others};
+use super::others::{self, Network, Nobody, Others, Own};
 use super::{FenceState, Gate, History, PROBE, STATE, Seen, Settings, VERSION, Verdict, Why, decide, look, settings};
 use crate::clock;
 use crate::files::{self, Access};
@@ -90,6 +90,8 @@ pub struct Watch {
     silent: bool,
     /// There was a fresh sign of life when the store answered last, which a single controller does not give.
     several: bool,
+    /// The last sign of life that was seen, however old.
+    heartbeat: Option<Heartbeat>,
     /// What the charm was called for, or is to be called for since a moment.
     news: News,
     call: Option<Instant>,
@@ -139,6 +141,7 @@ impl Watch {
             history: History {
                 last_write: now,
                 silent_for_all: Duration::ZERO,
+                vouched: Duration::ZERO,
                 last_look: now,
                 seen: None,
                 good: 0,
@@ -156,6 +159,7 @@ impl Watch {
             others: Box::new(Nobody),
             silent: false,
             several: false,
+            heartbeat: None,
             news: News::default(),
             call: None,
             wanted: None,
@@ -207,12 +211,20 @@ impl Watch {
 
     /// Finds out whether the store answers any controller. Without others nobody takes over.
     fn ask_others(&mut self, settings: &Settings) {
-        self.others.tell(&settings.marker, self.history.last_write);
+        let (cluster, last_write, heartbeat) = (settings.marker.clone(), self.history.last_write, self.heartbeat);
+        self.others.tell(Own { cluster, last_write, heartbeat });
         // A list of others that is not known yet is not "none".
         if !self.silent || (settings.others.is_empty() && self.several) {
             return;
         }
         self.others.ask(&settings.marker, &settings.others);
+        // By the clock of this machine, which wrote it.
+        let own = |beat: &Heartbeat| Some(beat.controller) == settings.rank;
+        let seen = settings.others.iter().filter_map(|host| self.others.heard(host)?.heartbeat.filter(own));
+        if let Some(at) = seen.map(|beat| beat.at).max() {
+            let age = Duration::from_secs(clock::now().saturating_sub(at) + 1);
+            self.history.vouched = self.history.vouched.max((self.clock)().saturating_sub(age));
+        }
         let cannot_write = |host: &String| self.others.heard(host).filter(|heard| heard.age > CANNOT_WRITE);
         let heard: Option<Vec<Duration>> =
             settings.others.iter().map(|host| cannot_write(host).map(|heard| heard.asked)).collect();
@@ -269,7 +281,15 @@ impl Watch {
         }
         match verdict {
             Verdict::Closed(why) if again || !was_closed => {
+                // Clients have waited for a machine that stood still. What they are told now would be lost.
+                let held = why == Why::Frozen;
+                if held {
+                    daemon.hold(&settings.service, true);
+                }
                 self.end(daemon, settings, &why);
+                if held {
+                    daemon.hold(&settings.service, false);
+                }
             }
             Verdict::Open if was_closed => {
                 if self.killed || daemon.state(&settings.service) == DaemonState::Failed {
@@ -387,6 +407,7 @@ impl Watch {
         let fresh = |beat: &Heartbeat| clock::now().saturating_sub(beat.at) <= 2 * settings.patience.as_secs();
         let serving = beat.heartbeat.filter(fresh).map(|beat| beat.controller);
         self.several = serving.is_some();
+        self.heartbeat = beat.heartbeat;
         let serves = serving.is_some() && serving == settings.rank;
         let request = beat.control.as_deref().filter(|_| serves && serving != Some(0)).and_then(ControlRequest::parse);
         self.wanted = request.filter(|request| request.is_open(settings, clock::now()));
