@@ -74,8 +74,9 @@ const EVENT: &str = "controllers-changed";
 /// Returns what the fence of a unit has to know. It closes after half the time that a standby waits: a sign of life is
 /// at most a quarter old when the store goes away, so that no standby takes over before.
 pub fn settings(unit: &UnitName, host: &HostName, identity: &Identity, accepted: &Config) -> Settings {
-    let others = accepted.controllers().into_iter().filter(|listed| listed != host);
-    let rank = accepted.rank_of(host).and_then(|rank| u64::try_from(rank).ok());
+    let others: Vec<HostName> = accepted.controllers().into_iter().filter(|listed| listed != host).collect();
+    // A single one has nobody to take control from.
+    let rank = accepted.rank_of(host).filter(|_| !others.is_empty()).and_then(|rank| u64::try_from(rank).ok());
     Settings {
         directory: names::CHECKPOINT_DIRECTORY.to_owned(),
         state_directory: names::STATE_DIRECTORY.to_owned(),
@@ -83,7 +84,7 @@ pub fn settings(unit: &UnitName, host: &HostName, identity: &Identity, accepted:
         patience: timeout(accepted) / 2,
         service: names::SERVICE.to_owned(),
         reserve: RESERVE,
-        others: others.map(|host| host.to_string()).collect(),
+        others: others.iter().map(ToString::to_string).collect(),
         rank,
         call: Wake::new(unit, EVENT).command,
     }

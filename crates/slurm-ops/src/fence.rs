@@ -74,7 +74,7 @@ pub struct Settings {
     /// The hosts of the other controllers.
     #[serde(default)]
     pub others: Vec<String>,
-    /// The position of this controller in slurm.conf: the primary has zero.
+    /// The position of this controller in slurm.conf, where there are several: the primary has zero.
     #[serde(default)]
     pub rank: Option<u64>,
     /// What calls the charm of this unit.

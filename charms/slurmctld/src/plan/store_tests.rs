@@ -54,7 +54,8 @@ impl World {
         if rank == 1 {
             world.host.name = OTHER.parse().unwrap();
             world.peer.as_mut().unwrap().own.as_mut().unwrap().hostname = OTHER.parse().unwrap();
-            world.fence.settings.as_mut().unwrap().others = vec![OWN.to_owned()];
+            let settings = world.fence.settings.as_mut().unwrap();
+            (settings.others, settings.rank) = (vec![OWN.to_owned()], Some(1));
             world.leader = false;
         }
         world
@@ -112,8 +113,10 @@ fn a_settled_controller_on_a_store_does_nothing() {
 #[test]
 fn the_fence_knows_the_other_controllers_and_the_unit_to_call() {
     for (rank, other) in [(0, OTHER), (1, OWN)] {
-        let settings = World::one_of_two(rank).settled().fence.settings.unwrap();
-        assert_eq!(settings.others, [other]);
+        let mut world = World::one_of_two(rank);
+        world.fence.settings = None;
+        let settings = world.settled().fence.settings.unwrap();
+        assert_eq!((settings.others.as_slice(), settings.rank), (&[other.to_owned()][..], Some(rank)));
         assert!(settings.call.last().unwrap().contains("hooks/controllers-changed"), "{settings:?}");
     }
 }
