@@ -104,6 +104,7 @@ class Tally:
     def start(self):
         worker, site = self.site.worker(), self.site
         program = CLIENT_PROGRAM.format(place=PLACE, story=self.story)
+        site.prepare_nodes()
         site.cluster.root(worker, "sh", "-c", f"cat >{PLACE}/client.py", stdin=program)
         words = ["systemd-run", f"--unit={CLIENT}", "--collect", "--uid=ubuntu", "python3", f"{PLACE}/client.py"]
         site.cluster.root(worker, *words)
