@@ -26,6 +26,7 @@ impl Watch {
             // The primary may have stopped to wait for it.
             if seen.elapsed() > control::PROMPT {
                 say(&"a request for control was answered too late");
+                self.write_control(settings, &request.at_stage(Stage::TakenBack).render(), next);
                 return;
             }
             say(&format!("{} comes back: slurmctld stops in order, and gives control away", request.host));
