@@ -25,8 +25,9 @@ pub use install::{
 };
 pub use watch::run;
 
-use crate::files;
-use crate::machine::Host;
+use crate::files::{self, Access, FileError};
+use crate::heartbeat::Heartbeat;
+use crate::machine::{Host, HostWriter};
 use crate::sentinel;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -108,6 +109,11 @@ impl Settings {
     /// Reads the text of the file. `None`: it is none.
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
+    }
+
+    /// Says whether a sign of life is not older than a standby would wait for.
+    fn is_fresh(&self, beat: &Heartbeat, now: u64) -> bool {
+        now.saturating_sub(beat.at) <= 2 * self.patience.as_secs()
     }
 
     fn marker_file(&self) -> PathBuf {
@@ -331,6 +337,13 @@ impl FenceState {
         let stale = now.abs_diff(state.written) > STALE;
         (state.version == VERSION).then_some(Self { stale, ..state })
     }
+}
+
+/// Leaves a file of this boot beside what the fence says.
+fn leave(writer: &HostWriter, path: &str, content: &[u8]) -> Result<bool, FileError> {
+    let directory = path.rsplit_once('/').map_or("/run", |(directory, _)| directory);
+    files::ensure_directory(writer, directory, &Access::own(0o755))?;
+    files::replace(writer, path, content, &Access::own(0o644))
 }
 
 /// Reads what the fence says. `None`: there is none, or it says nothing that can be read.

@@ -24,13 +24,19 @@ impl Stage {
     }
 }
 
-#[test]
-fn the_one_that_serves_gives_control_to_the_primary_that_comes_back() {
+/// The second of two controllers, which serves.
+fn serving_backup() -> (Stage, Watch) {
     let stage = Stage::new();
     stage.set(&ranked(1, "c1"));
     stage.heartbeat(1);
     let mut watch = Watch::new(stage.machine.clone());
     stage.open(&mut watch);
+    (stage, watch)
+}
+
+#[test]
+fn the_one_that_serves_gives_control_to_the_primary_that_comes_back() {
+    let (stage, mut watch) = serving_backup();
     stage.pass(&mut watch, 1);
     // The primary finds a file with nothing in it.
     assert_eq!(fs::read_to_string(stage.path("store").join(control::FILE)).unwrap(), "");
@@ -52,11 +58,7 @@ fn the_one_that_serves_gives_control_to_the_primary_that_comes_back() {
 
 #[test]
 fn a_slurmctld_that_gave_control_away_is_started_by_the_next_fence_too() {
-    let stage = Stage::new();
-    stage.set(&ranked(1, "c1"));
-    stage.heartbeat(1);
-    let mut watch = Watch::new(stage.machine.clone());
-    stage.open(&mut watch);
+    let (stage, mut watch) = serving_backup();
     stage.want("c1");
     stage.until(&mut watch, |state| state.gave_way);
     drop(watch);
@@ -72,11 +74,7 @@ fn a_slurmctld_that_gave_control_away_is_started_by_the_next_fence_too() {
 
 #[test]
 fn nobody_gives_control_to_strangers_or_for_a_standby() {
-    let stage = Stage::new();
-    stage.set(&ranked(1, "c1"));
-    stage.heartbeat(1);
-    let mut watch = Watch::new(stage.machine.clone());
-    stage.open(&mut watch);
+    let (stage, mut watch) = serving_backup();
     stage.want("c9");
     stage.pass(&mut watch, 1);
     stage.want("c1");

@@ -111,15 +111,15 @@ impl Cgroup {
         let file = self.path.join("cgroup.freeze");
         fs::write(&file, if frozen { "1" } else { "0" })
             .with_context(|| format!("could not write {}", file.display()))?;
-        let (mut ran, mut since) = (self.turns(), Instant::now());
+        let (mut ran, mut since) = ((0, 0), Instant::now());
         let mut stands_still = || {
             let turns = self.turns();
             if turns != ran {
                 (ran, since) = (turns, Instant::now());
             }
-            frozen && since.elapsed() > STILL
+            since.elapsed() > STILL
         };
-        wait_until(Duration::from_secs(10), || self.event("frozen") == frozen || stands_still())
+        wait_until(Duration::from_secs(10), || self.event("frozen") == frozen || (frozen && stands_still()))
             .with_context(|| format!("cgroup {} did not change to frozen={frozen}", self.path.display()))
     }
 

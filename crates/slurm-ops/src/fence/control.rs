@@ -14,7 +14,7 @@
 //! [`GRACE`]: a fence whose answer took longer than [`PROMPT`] does nothing.
 
 use super::watch::say;
-use super::{STATE, Settings};
+use super::{Settings, leave};
 use crate::files::{self, Access};
 use crate::heartbeat::{self, Heartbeat};
 use crate::machine::HostWriter;
@@ -94,8 +94,7 @@ pub(super) fn path(settings: &Settings) -> PathBuf {
 
 /// Says whether another controller serves now, by the heartbeat.
 fn is_served_by_another(heartbeat: Option<Heartbeat>, settings: &Settings, now: u64) -> bool {
-    let fresh = |beat: &Heartbeat| now.saturating_sub(beat.at) <= 2 * settings.patience.as_secs();
-    heartbeat.filter(fresh).is_some_and(|beat| Some(beat.controller) != settings.rank)
+    heartbeat.is_some_and(|beat| settings.is_fresh(&beat, now) && Some(beat.controller) != settings.rank)
 }
 
 /// Asks the controller that serves in place of this primary to stop in order, and waits until it has, or until nobody
@@ -108,11 +107,7 @@ pub fn ask(writer: &HostWriter, settings: &Settings, own: &str) -> Result<(), St
     }
     let request = Request { host: own.to_owned(), at: host.now(), stage: Stage::Wanted };
     let write = |request: &Request| files::replace(writer, &path, request.render().as_bytes(), &Access::own(0o600));
-    let directory = STATE.rsplit_once('/').map_or("/run", |(directory, _)| directory);
-    let asked = files::ensure_directory(writer, directory, &Access::own(0o755))
-        .and_then(|_| files::replace(writer, ASKED, b"", &Access::own(0o644)))
-        .and_then(|_| write(&request));
-    if let Err(error) = asked {
+    if let Err(error) = leave(writer, ASKED, b"").and_then(|_| write(&request)) {
         say(&error);
         return Ok(());
     }

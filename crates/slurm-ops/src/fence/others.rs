@@ -1,8 +1,8 @@
 //! What the fences of the other controllers say about the store, and what this one says to them.
 //!
 //! A question and its answer are one datagram each, on the port number of slurmctld. An answer says how long ago the
-//! last durable write was, and which sign of life of slurmctld was seen last. Names are looked up and answers awaited in threads of their own: nothing
-//! here holds the fence.
+//! last durable write was, and which sign of life of slurmctld was seen last. Names are looked up and answers awaited
+//! in threads of their own: nothing here holds the fence.
 
 use super::watch::say;
 use crate::heartbeat::Heartbeat;

@@ -8,9 +8,11 @@ mod giving;
 use super::control::{self, Request as ControlRequest, Way};
 use super::daemon::{Daemon, DaemonState, Service};
 use super::others::{self, Network, Nobody, Others, Own};
-use super::{FenceState, Gate, History, PROBE, STATE, Seen, Settings, VERSION, Verdict, Why, decide, look, settings};
+use super::{
+    FenceState, Gate, History, PROBE, STATE, Seen, Settings, VERSION, Verdict, Why, decide, leave, look, settings,
+};
 use crate::clock;
-use crate::files::{self, Access};
+use crate::files;
 use crate::heartbeat::{self, Heartbeat};
 use crate::hostname;
 use crate::machine::Machine;
@@ -95,12 +97,10 @@ pub struct Watch {
     /// What the charm was called for, or is to be called for since a moment.
     news: News,
     call: Option<Instant>,
-    /// A primary wants control, and the controller that serves is this one.
-    wanted: Option<ControlRequest>,
+    /// A primary wants control, and the controller that serves is this one. With when the look was begun that saw it.
+    wanted: Option<(ControlRequest, Duration)>,
     /// There is no file for such requests yet.
     no_control: bool,
-    /// When the last probe was begun that was answered.
-    seen_at: Instant,
     /// How far that is.
     way: Option<Way>,
 }
@@ -164,7 +164,6 @@ impl Watch {
             call: None,
             wanted: None,
             no_control: false,
-            seen_at: Instant::now(),
             way: None,
             boot_id,
             machine,
@@ -331,7 +330,7 @@ impl Watch {
         let (Some(talk), Some((began, sent))) = (&mut self.child.talk, self.child.asked) else { return };
         match talk.receive(next) {
             Ok(answer) => {
-                (self.child.asked, self.silent, self.seen_at) = (None, false, sent);
+                (self.child.asked, self.silent) = (None, false);
                 let took = u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX);
                 self.taken.push_back(took);
                 if self.taken.len() > REMEMBERED {
@@ -404,13 +403,14 @@ impl Watch {
     fn take(&mut self, settings: &Settings, began: Duration, beat: Beat) {
         let mount = mounts::mount_at(&self.machine.host(), &settings.directory);
         let mounted = matches!(mount, Ok(Mount::Mounted { .. }));
-        let fresh = |beat: &Heartbeat| clock::now().saturating_sub(beat.at) <= 2 * settings.patience.as_secs();
+        let fresh = |beat: &Heartbeat| settings.is_fresh(beat, clock::now());
         let serving = beat.heartbeat.filter(fresh).map(|beat| beat.controller);
         self.several = serving.is_some();
         self.heartbeat = beat.heartbeat;
         let serves = serving.is_some() && serving == settings.rank;
         let request = beat.control.as_deref().filter(|_| serves && serving != Some(0)).and_then(ControlRequest::parse);
-        self.wanted = request.filter(|request| request.is_open(settings, clock::now()));
+        let request = request.filter(|request| request.is_open(settings, clock::now()));
+        self.wanted = request.map(|request| (request, began));
         self.no_control = beat.written && beat.control.is_none();
         if serves && files::exists(&self.machine.host(), control::ASKED) {
             let _ = files::remove(&self.machine.writer(), control::ASKED);
@@ -466,10 +466,7 @@ impl Watch {
             stale: false,
         };
         let writer = self.machine.writer();
-        let directory = STATE.rsplit_once('/').map_or("/run", |(directory, _)| directory);
-        let written = files::ensure_directory(&writer, directory, &Access::own(0o755))
-            .and_then(|_| files::replace(&writer, STATE, state.render().as_bytes(), &Access::own(0o644)));
-        if let Err(error) = written {
+        if let Err(error) = leave(&writer, STATE, state.render().as_bytes()) {
             say(&error);
         }
     }

@@ -18,19 +18,18 @@ impl Watch {
         }
         let (service, wanted) = (&settings.service, self.wanted.take());
         let runs = || matches!(daemon.state(service), DaemonState::Runs { .. });
-        if let (Some(request), None, None) = (&wanted, &self.way, &self.history.closed) {
-            let seen = self.seen_at;
+        if let (Some((request, seen)), None, None) = (wanted, &self.way, &self.history.closed) {
             if !runs() || !self.write_control(settings, &request.at_stage(Stage::Taken).render(), next) {
                 return;
             }
             // The primary may have stopped to wait for it.
-            if seen.elapsed() > control::PROMPT {
+            if (self.clock)().saturating_sub(seen) > control::PROMPT {
                 say(&"a request for control was answered too late");
                 self.write_control(settings, &request.at_stage(Stage::TakenBack).render(), next);
                 return;
             }
             say(&format!("{} comes back: slurmctld stops in order, and gives control away", request.host));
-            self.way = Some(Way::Stopping(wanted));
+            self.way = Some(Way::Stopping(Some(request)));
             self.tell();
         }
         match self.way.clone() {
