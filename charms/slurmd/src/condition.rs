@@ -267,6 +267,7 @@ fn departing(hold: &Hold, leader: bool) -> Status {
             format!("leaving: reservation{} {} over this node: change or delete it", noun(names), some(names))
         }
         Hold::Slurmctld => "leaving: slurmctld does not answer".to_owned(),
+        Hold::Registration => "leaving: slurmctld was just started".to_owned(),
         Hold::Refused => "leaving: slurmctld refuses to drain or delete this node".to_owned(),
     };
     let leader = if leader { "; this is the leader, so options wait" } else { "" };

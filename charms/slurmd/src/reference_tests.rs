@@ -57,6 +57,7 @@ fn troubles() -> Vec<Condition> {
         Hold::PendingJobs(vec![text("17"), text("18_1")]),
         Hold::Reservations(vec![text("maint")]),
         Hold::Slurmctld,
+        Hold::Registration,
         Hold::Refused,
         Hold::LocalJobs(Some(2)),
         Hold::LocalJobs(None),

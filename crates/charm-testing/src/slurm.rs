@@ -176,6 +176,7 @@ impl FakeSlurm {
         self.let_fences_look();
         let mut slurm = self.lock();
         let several = slurm.all_controllers().any(|controller| controller.hosts.len() > 1);
+        slurm.ask_nodes(WAIT);
         if several {
             slurm.pass(WAIT);
             slurm.wait_for_a_sign(WAIT);
@@ -293,6 +294,8 @@ pub(crate) struct Slurm {
     finished: BTreeSet<u64>,
     /// How jobs ended while there was no slurmctld to tell.
     unheard: BTreeMap<u64, String>,
+    /// Nodes that slurmctld has not heard from since it was started, and when it asks them to register.
+    unasked: BTreeMap<String, u64>,
     /// How often each node was told to reboot.
     boots: BTreeMap<String, usize>,
     /// The number of the last job.

@@ -5,7 +5,8 @@
 //!                        │no
 //!                        ▼
 //!            who else names the node? ──somebody──▶ hold
-//!                        │nobody
+//!            slurmctld was just started? ──yes──▶ hold (it asks all nodes to register, and would make this one anew)
+//!                        │nobody, no
 //!                        ▼
 //!                  delete the record ─▶ note that ─▶ stop slurmd ─▶ remove key and options ─▶ gone
 //! ```
@@ -70,6 +71,8 @@ pub enum Hold {
     Reservations(Vec<String>),
     /// slurmctld does not answer, and is to come back.
     Slurmctld,
+    /// slurmctld was just started, and will ask this node to register.
+    Registration,
     /// slurmctld would not do what it was asked to.
     Refused,
     /// Nobody can be asked, and these jobs still run something here. None: the processes cannot be listed.
@@ -123,9 +126,10 @@ impl Progress<'_> {
             NodeLookup::Present(record) if !is_closed(record) || record.reason.starts_with(names::CHANGE_REASON) => {
                 Ok(Stage::Drain)
             }
-            NodeLookup::Present(_) => Ok(match self.held(departure, facts.occupancy()?) {
+            NodeLookup::Present(record) => Ok(match self.held(departure, facts.occupancy()?) {
                 Some(stage) => stage,
                 None if departure.controller_deletes => ended,
+                None if record.is_to_register() => Stage::Hold(Hold::Registration),
                 None => Stage::Delete,
             }),
             NodeLookup::Absent => Ok(match *facts.local_jobs()? {

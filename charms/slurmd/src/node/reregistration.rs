@@ -243,6 +243,8 @@ impl Progress<'_> {
             (false, _, _) => Phase::Close { drain: true },
             (true, false, _) => Phase::Close { drain: false },
             (true, true, false) => Phase::Describe,
+            // slurmd would register the node anew as it was, before it is started with the new description.
+            (true, true, true) if record.is_to_register() => Phase::Hold,
             (true, true, true) => Phase::Delete,
         })
     }

@@ -15,6 +15,8 @@ pub(super) const TIMED_OUT: &str = "slurm_load error: Socket timed out on send/r
 
 /// How many seconds one that serves needs to let go of it.
 const RETURN: u64 = 29;
+/// How many seconds after its start slurmctld asks all nodes to register.
+const ASKS_AFTER: u64 = 3;
 
 /// A slurmctld that runs.
 #[derive(Debug)]
@@ -153,6 +155,8 @@ impl Slurm {
         self.controller = Some(controller);
         self.beat();
         self.hear_of_ends();
+        let asks_at = self.now() + ASKS_AFTER;
+        self.unasked = self.memory.nodes.keys().map(|name| (name.clone(), asks_at)).collect();
         self.knock();
         true
     }

@@ -253,6 +253,7 @@ impl Slurm {
         }
         self.beat();
         self.return_control();
+        self.ask_nodes(Duration::ZERO);
         let now = self.now();
         let runs = self.memory.jobs.iter().filter(|(_, job)| job.ended.is_empty() && !job.waits());
         let over: Vec<(u64, &str)> = runs

@@ -187,12 +187,14 @@ impl Slurm {
     }
 
     pub(super) fn shown_node(&self, name: &str, node: &Node) -> Value {
-        let time = |number: u64| json!({"set": true, "infinite": false, "number": number});
+        // What slurmctld does not save it does not know before it has heard from the node.
+        let heard = node.elsewhere || !self.unasked.contains_key(name);
+        let time = |number: u64| json!({"set": true, "infinite": false, "number": if heard { number } else { 0 }});
         json!({
             "name": name, "state": self.state_of(name, node), "reason": node.reason, "hostname": "host",
             "boot_time": time(node.booted), "slurmd_start_time": time(node.started),
             "features": node.features, "partitions": self.partitions_of(node), "real_memory": node.real_memory,
-            "cpus": node.cpus, "comment": node.comment, "version": "24.11.5", "weight": node.weight, "gres": node.gres,
+            "cpus": node.cpus, "comment": node.comment, "version": if heard { "24.11.5" } else { "" }, "weight": node.weight, "gres": node.gres,
             "reason_set_by_user": if node.reason.is_empty() { "" } else { "root" },
         })
     }

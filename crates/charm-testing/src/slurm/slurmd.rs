@@ -7,6 +7,7 @@ use crate::store::Fault;
 use slurm_ops::slurmd::SlurmdOptions;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// How far a slurmd has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,12 @@ impl Slurm {
         self.try_to_register(root);
     }
 
+    /// If it was about to be asked to register, that comes first: the worst of all moments.
     pub(crate) fn stop_slurmd(&mut self, root: &Path) {
+        let is_deleted = |name: &str| self.unasked.contains_key(name) && !self.memory.nodes.contains_key(name);
+        if self.slurmds.get(root).is_some_and(|slurmd| slurmd.runs() && is_deleted(slurmd.options.name.as_str())) {
+            self.try_to_register(root);
+        }
         if self.slurmds.remove(root).is_some() {
             let _ = fs::remove_file(fetched(root));
         }
@@ -96,11 +102,27 @@ impl Slurm {
         }
         // A node that is known keeps what it registered with first. That one has come is saved much later.
         self.memory.nodes.entry(name.clone()).or_insert_with(|| Node::registered(&options)).returns();
+        self.unasked.remove(&name);
         self.settle_node(&name, root);
         if let Some(slurmd) = self.slurmds.get_mut(root) {
             slurmd.phase = Phase::Running;
         }
         self.push_configuration(root);
+    }
+
+    /// Some seconds after its start slurmctld asks every node that it has loaded to register, as far as it is time for
+    /// that within `ahead`. A slurmd that is asked registers, also if its node was deleted meanwhile.
+    pub(super) fn ask_nodes(&mut self, ahead: Duration) {
+        let until = self.now() + ahead.as_secs();
+        let due: Vec<String> =
+            self.unasked.iter().filter(|(_, at)| **at <= until).map(|(name, _)| name.clone()).collect();
+        for name in due {
+            self.unasked.remove(&name);
+            let asked = self.slurmds.iter().find(|(_, slurmd)| slurmd.runs() && slurmd.is_node(&name));
+            if let Some(root) = asked.map(|(root, _)| root.clone()) {
+                self.try_to_register(&root);
+            }
+        }
     }
 
     /// slurmctld hands out its files, and whoever believes it reads its key again.

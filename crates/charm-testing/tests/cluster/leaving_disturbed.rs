@@ -85,7 +85,22 @@ fn slurmctld_may_be_restarted_and_reconfigured_at_any_moment() {
             }
         });
         world.see_off("compute/1");
-        assert_eq!(pauses.nodes("compute/1"), [format!("MIXED+DRAIN+DYNAMIC_NORM ({REASON})")]);
+        let states = ["MIXED", "IDLE"].map(|state| format!("{state}+DRAIN+DYNAMIC_NORM ({REASON})"));
+        assert_eq!(pauses.nodes("compute/1"), states);
+        world.assert_well();
+    }
+}
+
+#[test]
+fn a_node_that_is_removed_just_after_a_start_of_slurmctld_does_not_come_back() {
+    for model in both() {
+        let world = World::of_apps(model, &[("compute", 2)]);
+        let controller = world.machine("slurmctld/0");
+        controller.crash(SLURMCTLD);
+        controller.revive(SLURMCTLD);
+        let pauses = world.while_waiting(|_, _, _| {});
+        world.see_off("compute/1");
+        assert_eq!(pauses.statuses("compute/1"), ["waiting: leaving: slurmctld was just started"]);
         world.assert_well();
     }
 }

@@ -132,6 +132,12 @@ impl NodeRecord {
         self.has("DRAIN") || self.has("DOWN")
     }
 
+    /// Tells whether slurmctld is about to ask it to register: some seconds after its start it asks every node that it
+    /// has loaded. A slurmd that is asked registers, also when its record was deleted meanwhile: the node comes back.
+    pub fn is_to_register(&self) -> bool {
+        self.started.is_none() && !self.has("NOT_RESPONDING") && !self.has("INVALID_REG")
+    }
+
     /// Tells whether Slurm is to reboot it, or does.
     pub fn is_rebooting(&self) -> bool {
         self.has("REBOOT_REQUESTED") || self.has("REBOOT_ISSUED")
