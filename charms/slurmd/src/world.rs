@@ -50,7 +50,8 @@ pub(crate) fn detected(memory: u64) -> Node {
 /// A node as it is right after its first registration.
 pub(crate) fn idle() -> NodeRecord {
     let json = r#"{"name": "compute-0", "state": ["IDLE", "DYNAMIC_NORM"], "reason": "", "hostname": "h",
-        "partitions": ["compute"], "features": ["compute"], "real_memory": 1, "cpus": 1}"#;
+        "partitions": ["compute"], "features": ["compute"], "real_memory": 1, "cpus": 1,
+        "slurmd_start_time": {"set": true, "infinite": false, "number": 1000}}"#;
     serde_json::from_str(json).unwrap()
 }
 

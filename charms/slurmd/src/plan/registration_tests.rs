@@ -37,6 +37,18 @@ fn an_empty_node_is_registered_anew_in_this_order() {
 }
 
 #[test]
+fn a_record_is_not_deleted_while_slurmctld_is_about_to_ask_the_node_to_register() {
+    let mut world = World::joined().with_request("RealMemory=900");
+    let heard = world.record_mut().started.take();
+    assert_eq!(done(&mut world).last().map(String::as_str), Some("write /etc/default/slurmd"));
+    assert!(world.timer);
+    world.record_mut().started = heard;
+    let mut world = world.called_by(Trigger::Retry).later();
+    assert_eq!(done(&mut world)[0], "delete the node's record");
+    assert!(!is_closed(world.record()));
+}
+
+#[test]
 fn nothing_but_the_weight_is_touched_while_jobs_run() {
     let mut world = World::joined().with_request("RealMemory=900 Weight=7").with_jobs(&[4]);
     assert_eq!(done(&mut world), ["note the weight to be set", "set the node's weight to 7"]);
