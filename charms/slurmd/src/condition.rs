@@ -8,14 +8,13 @@ use crate::node::hardware::Loss;
 use crate::node::lifecycle::RejectedConfig;
 use crate::node::state::word;
 use charm::text::some;
-use charm::tools::Unreadable;
 use charm::{AppName, Status, UnitName};
 use slurm_conf::{Node, NodeName};
-use slurm_ops::SlurmVersion;
 use slurm_ops::journal::Cause;
 use slurm_ops::scontrol::{NodeLookup, NodeRecord};
 use slurm_unit::OptionProblem;
 use slurm_unit::actions::duration;
+use slurm_unit::follower::FollowerCondition;
 use slurm_unit::install::InstallCondition;
 
 /// A reason.
@@ -37,27 +36,8 @@ pub enum Condition {
     KillMode(String),
     /// There is no Slurm to work with, or none that is safe from upgrades.
     Install(InstallCondition),
-    /// There is no controller.
-    NotRelated(AppName),
-    /// Juju is about to show the relation.
-    RelationExpected,
-    /// No hook may come when something changes at the other end.
-    StaleRelation,
-    /// The controllers have said nothing yet.
-    NoData(AppName),
-    /// The controllers say something that cannot be used.
-    UnusableData { app: AppName, why: String },
-    /// slurmd is of a later release than the controllers: Slurm does not work so.
-    TooNew { own: SlurmVersion, controllers: SlurmVersion, app: AppName },
-    /// There is no key on the disk, and none to be had.
-    NoKey { app: AppName, malformed: bool, why: Option<Unreadable> },
-    /// slurmd does not run.
-    Stopped,
-    /// slurmd ended badly: how, and what it complained about.
-    Failing { result: String, complaint: Option<String> },
-    /// No controller answers. `daemon`: it is slurmd that waits for one. `right_key`: the key is the one that they
-    /// share.
-    Silent { controllers: String, daemon: bool, cause: Option<Cause>, right_key: bool },
+    /// slurmd does not follow its controllers.
+    Follower(FollowerCondition),
     /// slurmd runs, and the controllers do not know the node.
     NotRegistered(NodeName),
     /// The machine has less than it had.
@@ -117,6 +97,12 @@ impl Waits {
     }
 }
 
+impl From<FollowerCondition> for Condition {
+    fn from(condition: FollowerCondition) -> Self {
+        Self::Follower(condition)
+    }
+}
+
 impl charm::runtime::Condition for Condition {
     fn status(&self) -> Status {
         self.told().unwrap_or_else(|| Status::active(self.detail().unwrap_or_default()))
@@ -126,17 +112,12 @@ impl charm::runtime::Condition for Condition {
     fn needs_retry(&self) -> bool {
         match self {
             Self::Install(condition) => condition.needs_retry(),
-            Self::Departing { .. }
-            | Self::Failing { .. }
-            | Self::Skew(_)
-            | Self::StaleRelation
-            | Self::Pending(_)
-            | Self::WeightSetAhead
-            | Self::NotSavedYet => true,
+            Self::Follower(condition) => condition.needs_retry(),
+            Self::Departing { .. } | Self::Skew(_) | Self::Pending(_) | Self::WeightSetAhead | Self::NotSavedYet => {
+                true
+            }
             // The controllers give the state back that the node had.
             Self::NodeDown { record, .. } if is_of_a_reboot(record) => true,
-            // The hook of a relation that begins is never lost.
-            Self::RelationExpected => false,
             other => matches!(other.told(), Some(Status::Waiting(_))),
         }
     }
@@ -166,28 +147,7 @@ impl Condition {
                 Status::blocked(format!("KillMode={mode} of slurmd kills jobs: see {directory}"))
             }
             Self::Install(condition) => return condition.status(&names::PROFILE),
-            Self::NotRelated(app) => Status::blocked(format!("no controller: `juju integrate {app} slurmctld`")),
-            Self::RelationExpected => Status::waiting("for the relation with the controllers"),
-            Self::NoData(app) => Status::waiting(format!("for {app} to publish its address")),
-            Self::UnusableData { app, why } => Status::blocked(format!("{app}: {why}")),
-            Self::TooNew { own, controllers, app } => {
-                Status::blocked(format!("slurmd {own} is newer than slurmctld {controllers}: upgrade {app} first"))
-            }
-            Self::NoKey { app, malformed: true, .. } => {
-                Status::waiting(format!("for {app} to put a key into its secret"))
-            }
-            Self::NoKey { app, why: Some(Unreadable::NotFound), .. } => {
-                Status::waiting(format!("for {app} to renew its key secret"))
-            }
-            Self::NoKey { app, .. } => Status::waiting(format!("for {app} to share its key")),
-            Self::Stopped => Status::waiting("for slurmd to start"),
-            Self::Failing { result, complaint } => {
-                let reason = complaint.as_deref().unwrap_or("see `journalctl -u slurmd`");
-                Status::blocked(format!("slurmd fails ({result}): {reason}"))
-            }
-            Self::Silent { controllers, daemon, cause, right_key } => {
-                Status::waiting(silent(controllers, *daemon, *cause, *right_key))
-            }
+            Self::Follower(condition) => return condition.status(&names::PROFILE),
             Self::NotRegistered(node) => Status::waiting(format!("for {node} to register")),
             Self::HardwareLost(losses) => {
                 let losses = losses.iter().map(Loss::text).collect::<Vec<_>>().join(", ");
@@ -218,11 +178,7 @@ impl Condition {
                 let state = with_reason(&format!("{}, partition {app}", word(record)), &record.reason);
                 Status::blocked(format!("{state}: run action resume"))
             }
-            Self::StaleRelation
-            | Self::Pending(_)
-            | Self::WeightSetAhead
-            | Self::ConfigRejected { .. }
-            | Self::NotSavedYet => return None,
+            Self::Pending(_) | Self::WeightSetAhead | Self::ConfigRejected { .. } | Self::NotSavedYet => return None,
         })
     }
 
@@ -274,22 +230,6 @@ fn departing(hold: &Hold, leader: bool) -> Status {
     match hold {
         Hold::Jobs { .. } | Hold::Cancelled(_) | Hold::LocalJobs(_) => Status::maintenance(format!("{text}{leader}")),
         _ => Status::waiting(format!("{text}{leader}")),
-    }
-}
-
-/// Slurm's own words for these would mislead.
-fn silent(controllers: &str, daemon: bool, cause: Option<Cause>, right_key: bool) -> String {
-    let whom = if daemon { " slurmd" } else { "" };
-    match cause {
-        Some(Cause::NameResolution) => format!("for a name of {controllers} to resolve on this machine"),
-        Some(Cause::Authentication) if right_key => {
-            format!("for {controllers}, which refuses this node: right key, so do clocks differ?")
-        }
-        Some(Cause::Clocks) => format!("for the clocks of {controllers} and this machine to agree"),
-        Some(Cause::Authentication) => {
-            format!("for the key of {controllers}: the one on this machine is refused")
-        }
-        None => format!("for {controllers} to answer{whom}"),
     }
 }
 

@@ -8,15 +8,14 @@ mod machine;
 use crate::names;
 use crate::node::lifecycle::{BootNote, NodeNote};
 use crate::options::Options;
-use charm::tools::Unreadable;
-use charm::{AppName, Databag, RelationId, UnitName};
+use charm::{Databag, UnitName};
 use slurm_conf::{Node, NodeName};
-use slurm_interface::ControllerData;
 use slurm_ops::files;
 use slurm_ops::journal::{self, Cause};
 use slurm_ops::keys::{AUTH_KEY_FILE, KeySet};
 use slurm_ops::scontrol::{self, Candidate, Glance, NodeLookup};
 use slurm_ops::slurmd::SlurmdOptions;
+use slurm_unit::follower::{self, Controller, KeySecret};
 use slurm_unit::install::Installation;
 use slurm_unit::service::{Running, ServiceFiles};
 use slurm_unit::{Error, Trigger, View, retry};
@@ -37,7 +36,7 @@ charm::facts! {
     /// The state of this application's partition. None: nobody could be asked, or there is no such partition.
     partition_state: PartitionState(Option<String>) = machine::partition_state(view),
     /// The relation to the controllers. None: there is none, or Juju does not know yet with whom.
-    controller: Controller(Option<Controller>) = juju::controller(view)?,
+    controller: Controller(Option<Controller>) = follower::controller(view)?,
     /// Who this unit is, and why this dispatch runs. Costs no process.
     identity: Identity(Identity) = Identity::of(view),
     /// The operator's options.
@@ -46,13 +45,13 @@ charm::facts! {
     /// This unit, or its application, is being removed.
     leaving: Leaving(bool) = charm::is_leaving(&view.ctx, &view.juju)?,
     /// Juju is about to show a relation to controllers.
-    relation_expected: RelationExpected(bool) = juju::relation_expected(view)?,
+    relation_expected: RelationExpected(bool) = follower::relation_expected(view)?,
     /// What this application has published for the controllers. None: only the leader may read it.
     published: Published(Option<Databag>) = juju::published(view)?,
     /// This unit leads its application.
     leader: Leader(bool) = view.juju.is_leader()?,
     /// The authentication key that the controllers share.
-    key_secret: KeySecret(KeySecret) = juju::key_secret(view)?,
+    key_secret: KeySecret(KeySecret) = follower::key_secret(view)?,
     /// slurmd's port is open in Juju's eyes.
     port_open: PortOpen(bool) = view.has_open_port(names::PORT)?,
     /// The retry timer is set.
@@ -139,35 +138,6 @@ impl Identity {
 /// Returns the name of a unit's node.
 pub fn node_name(unit: &UnitName) -> NodeName {
     NodeName::from_unit(unit.as_str()).expect("invariant: a unit's name makes a node's name")
-}
-
-/// The relation to the controllers.
-#[derive(Debug, Clone)]
-pub struct Controller {
-    pub relation: RelationId,
-    pub app: AppName,
-    /// No hook may come when something changes at the other end.
-    pub stale: bool,
-    pub data: RemoteData<ControllerData>,
-}
-
-/// What the other end of a relation says about itself.
-#[derive(Debug, Clone)]
-pub enum RemoteData<T> {
-    Nothing,
-    Data(T),
-    /// Something that cannot be used, and why.
-    Unusable(String),
-}
-
-/// The secret with the authentication key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeySecret {
-    /// Not granted yet, or no longer. What is on the disk goes on serving.
-    Unreadable(Unreadable),
-    /// The secret is there and does not have what a key needs.
-    Malformed,
-    Offered(KeySet),
 }
 
 /// The authentication key on the disk.

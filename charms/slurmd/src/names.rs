@@ -4,8 +4,6 @@
 use slurm_ops::packages::Selection;
 use slurm_unit::Profile;
 
-/// The controllers of the cluster. One cluster per application.
-pub const ENDPOINT_SLURMCTLD: &str = "slurmctld";
 /// The other units of this application. Juju 4 lets go of a unit early that is in no relation any more: see
 /// `interfaces/slurmd-peer`.
 #[cfg_attr(not(test), expect(dead_code, reason = "the relation has to exist; nothing travels on it"))]
@@ -63,12 +61,6 @@ pub const CHANGE_REASON: &str = "juju: node-config is being applied";
 /// The comment of a node's record that is to be deleted for another one.
 pub const CHANGE_COMMENT: &str = "juju: being replaced";
 
-/// The secret that the controllers share, under the label that this unit gives it.
-pub const SECRET_LABEL: &str = "slurm-auth-key";
-/// The content of that secret.
-pub const SECRET_KEY: &str = "key";
-pub const SECRET_KEY_ID: &str = "keyid";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,7 +84,7 @@ mod tests {
 
     #[test]
     fn code_and_metadata_agree() {
-        assert_eq!(declared(&["provides"]), names(&[ENDPOINT_SLURMCTLD]));
+        assert_eq!(declared(&["provides"]), names(&[slurm_unit::follower::ENDPOINT]));
         assert_eq!(declared(&["requires"]), names(&[]));
         assert_eq!(declared(&["peers"]), names(&[ENDPOINT_PEER]));
         let options = [

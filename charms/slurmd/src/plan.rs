@@ -10,7 +10,7 @@ mod situation;
 
 use crate::Slurmd;
 use crate::condition::Condition;
-use crate::facts::{Controller, Facts, Question, RemoteData};
+use crate::facts::{Facts, Question};
 use crate::names;
 use crate::node::lifecycle::Lifecycle;
 use crate::step::{Outcome, Step};
@@ -22,6 +22,7 @@ use slurm_interface::{ComputeData, ControllerData};
 use slurm_ops::SlurmVersion;
 use slurm_ops::journal::Cause;
 use slurm_ops::scontrol::{Candidate, NodeLookup};
+use slurm_unit::follower::{self, Controller, FollowerCondition, RemoteData};
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::Running;
 use slurm_unit::{OptionProblem, options};
@@ -82,7 +83,7 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
     };
     facts.need(&about_membership(facts, controller)?)?;
     if controller.stale {
-        conditions.push(Condition::StaleRelation);
+        conditions.push(FollowerCondition::StaleRelation.into());
     }
     // The controllers publish nothing before they know the partition, so this waits for nothing.
     match publish(facts, controller)? {
@@ -105,11 +106,11 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
     let data = match &controller.data {
         RemoteData::Data(data) => data,
         RemoteData::Nothing => {
-            conditions.push(Condition::NoData(app));
+            conditions.push(FollowerCondition::NoData(app).into());
             return Ok(Plan::rest(conditions));
         }
         RemoteData::Unusable(why) => {
-            conditions.push(Condition::UnusableData { app, why: why.clone() });
+            conditions.push(FollowerCondition::UnusableData { app, why: why.clone() }.into());
             return Ok(Plan::rest(conditions));
         }
     };
@@ -197,10 +198,10 @@ fn unrelated(facts: &Facts, attempts: &Tried, steps: Vec<Step>, mut conditions: 
     if gone && *facts.port_open()? {
         return Ok(Plan::steps(vec![Step::ClosePort]));
     }
-    conditions.push(match expected {
-        true => Condition::RelationExpected,
-        false => Condition::NotRelated(facts.identity()?.unit.app()),
-    });
+    conditions.push(Condition::Follower(match expected {
+        true => FollowerCondition::RelationExpected,
+        false => FollowerCondition::NotRelated(facts.identity()?.unit.app()),
+    }));
     Ok(Plan::rest(conditions))
 }
 
@@ -250,12 +251,8 @@ fn silence(lookup: &NodeLookup) -> Option<Cause> {
     }
 }
 
-/// Returns the version of this slurmd and that of the controllers if the first is of a later release: Slurm does not
-/// work so.
 fn too_new(facts: &Facts, data: &ControllerData) -> Planning<Option<(SlurmVersion, SlurmVersion)>> {
-    let controllers = data.slurm_version.as_deref().and_then(|text| text.parse::<SlurmVersion>().ok());
-    let own = facts.installation()?.version;
-    Ok(own.zip(controllers).filter(|(own, controllers)| own.is_too_new_for(*controllers)))
+    Ok(follower::too_new(facts.installation()?.version, data))
 }
 
 #[cfg(test)]

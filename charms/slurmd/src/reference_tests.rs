@@ -16,6 +16,7 @@ use slurm_ops::journal::Cause;
 use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::{NodeLookup, NodeRecord};
 use slurm_unit::OptionProblem;
+use slurm_unit::follower::FollowerCondition;
 use slurm_unit::install::InstallCondition;
 use std::collections::BTreeSet;
 
@@ -37,9 +38,10 @@ fn troubles() -> Vec<Condition> {
     rebooting.state.push("REBOOT_ISSUED".to_owned());
     let failed = |obstacle, archive| Condition::Install(InstallCondition::Failed { obstacle, archive });
     let old = || Obstacle::TooOld { package: text("slurmd"), found: text("23.11.4") };
-    let no_key = |malformed, why| Condition::NoKey { app: app(), malformed, why };
-    let silent =
-        |daemon, cause, right_key| Condition::Silent { controllers: text("c1:6817"), daemon, cause, right_key };
+    let no_key = |malformed, why| Condition::Follower(FollowerCondition::NoKey { app: app(), malformed, why });
+    let silent = |daemon, cause, right_key| {
+        Condition::Follower(FollowerCondition::Silent { controllers: text("c1:6817"), daemon, cause, right_key })
+    };
     let hardware = Hardware {
         found: Node::from_config("RealMemory=1000").unwrap(),
         baseline: Some(Node::from_config("RealMemory=1000 Gres=gpu:2").unwrap()),
@@ -80,16 +82,20 @@ fn troubles() -> Vec<Condition> {
         failed(Obstacle::Unknown { package: text("slurmd") }, true),
         failed(Obstacle::Lacking { plugin: "auth_slurm.so" }, true),
         Condition::Install(InstallCondition::InUse(old())),
-        Condition::NotRelated(app()),
-        Condition::RelationExpected,
-        Condition::NoData(app()),
-        Condition::UnusableData { app: app(), why: text("key controllers: not a list") },
-        Condition::TooNew { own: version("26.05.1"), controllers: version("24.11.5"), app: app() },
+        Condition::Follower(FollowerCondition::NotRelated(app())),
+        Condition::Follower(FollowerCondition::RelationExpected),
+        Condition::Follower(FollowerCondition::NoData(app())),
+        Condition::Follower(FollowerCondition::UnusableData { app: app(), why: text("key controllers: not a list") }),
+        Condition::Follower(FollowerCondition::TooNew {
+            own: version("26.05.1"),
+            controllers: version("24.11.5"),
+            app: app(),
+        }),
         no_key(false, Some(Unreadable::NotAllowed)),
         no_key(false, Some(Unreadable::NotFound)),
         no_key(true, None),
-        Condition::Stopped,
-        Condition::Failing { result: text("exit-code"), complaint: None },
+        Condition::Follower(FollowerCondition::Stopped),
+        Condition::Follower(FollowerCondition::Failing { result: text("exit-code"), complaint: None }),
         silent(true, None, true),
         silent(false, Some(Cause::Authentication), false),
         Condition::NotRegistered(node()),
@@ -163,17 +169,17 @@ fn name(condition: &Condition) -> &'static str {
         Condition::NoteUnreadable(_) => "note",
         Condition::KillMode(_) => "kill mode",
         Condition::Install(_) => "install",
-        Condition::NotRelated(_) => "not related",
+        Condition::Follower(FollowerCondition::NotRelated(_)) => "not related",
         Condition::Departing { .. } => "departing",
-        Condition::RelationExpected => "relation expected",
-        Condition::StaleRelation => "stale relation",
-        Condition::NoData(_) => "no data",
-        Condition::UnusableData { .. } => "unusable data",
-        Condition::TooNew { .. } => "too new",
-        Condition::NoKey { .. } => "no key",
-        Condition::Stopped => "stopped",
-        Condition::Failing { .. } => "failing",
-        Condition::Silent { .. } => "silent",
+        Condition::Follower(FollowerCondition::RelationExpected) => "relation expected",
+        Condition::Follower(FollowerCondition::StaleRelation) => "stale relation",
+        Condition::Follower(FollowerCondition::NoData(_)) => "no data",
+        Condition::Follower(FollowerCondition::UnusableData { .. }) => "unusable data",
+        Condition::Follower(FollowerCondition::TooNew { .. }) => "too new",
+        Condition::Follower(FollowerCondition::NoKey { .. }) => "no key",
+        Condition::Follower(FollowerCondition::Stopped) => "stopped",
+        Condition::Follower(FollowerCondition::Failing { .. }) => "failing",
+        Condition::Follower(FollowerCondition::Silent { .. }) => "silent",
         Condition::NotRegistered(_) => "not registered",
         Condition::HardwareLost(_) => "hardware lost",
         Condition::NodeRejected(_) => "node rejected",
@@ -190,7 +196,8 @@ fn name(condition: &Condition) -> &'static str {
 
 #[test]
 fn each_condition_has_an_example() {
-    let unsaid = [Condition::StaleRelation, Condition::WeightSetAhead, Condition::NotSavedYet];
+    let unsaid =
+        [Condition::Follower(FollowerCondition::StaleRelation), Condition::WeightSetAhead, Condition::NotSavedYet];
     let names: BTreeSet<&str> = troubles().iter().chain(&details()).chain(&unsaid).map(name).collect();
     assert_eq!(names.len(), 29, "{names:?}");
 }

@@ -7,10 +7,7 @@ mod effects;
 
 use crate::apply;
 use crate::condition::{self, Condition};
-use crate::facts::{
-    Boot, Controller, Daemon, Fact, Facts, Identity, JobHere, KeyFile, KeySecret, Notes, Occupancy, Question,
-    RemoteData, StartFile,
-};
+use crate::facts::{Boot, Daemon, Fact, Facts, Identity, JobHere, KeyFile, Notes, Occupancy, Question, StartFile};
 use crate::node::lifecycle::NodeNote;
 use crate::options::{Options, given};
 use crate::plan::{Planning, plan};
@@ -25,6 +22,7 @@ use slurm_ops::keys::{AuthKey, KeySet};
 use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::{Candidate, Glance, NodeLookup, NodeNotes, NodeRecord};
 use slurm_unit::Trigger;
+use slurm_unit::follower::{Controller, KeySecret, RemoteData};
 use slurm_unit::install::Installation;
 use slurm_unit::service::{Running, ServiceFiles};
 

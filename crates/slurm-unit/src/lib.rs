@@ -6,6 +6,7 @@
 //! | packages, hold, needrestart, workload version | [`install`] |
 //! | how systemd treats the daemon, and the call when it fails | [`service`] |
 //! | to be called again by itself | [`retry`] |
+//! | where its controllers are, their key, and what is missing of both | [`follower`] |
 //! | what a drain says that a charm made because a node leaves | [`leaving`] |
 //! | notes that outlive a dispatch, a refresh and a reboot | [`note`] |
 //! | an option that cannot be used, in one form | [`options`] |
@@ -17,10 +18,12 @@
 //!
 //! # What it refuses to do
 //!
-//! It knows no relation, no databag and no role. It decides nothing that differs between two charms.
+//! It knows no relation but the one that most of these charms have, to the controllers. It decides nothing that differs
+//! between two charms.
 
 pub mod actions;
 pub mod error;
+pub mod follower;
 pub mod install;
 pub mod leaving;
 pub mod note;

@@ -1,11 +1,12 @@
 //! What an operator reads in each situation.
 
 use super::*;
-use crate::facts::{KeySecret, RemoteData};
 use crate::options::given;
 use crate::world::{World, idle, set_aside, unreachable};
 use charm::runtime::Condition as _;
+use charm::tools::Unreadable;
 use slurm_ops::packages::Obstacle;
+use slurm_unit::follower::{FollowerCondition, KeySecret, RemoteData};
 use slurm_unit::service::Running;
 
 fn record(states: &[&str], reason: &str) -> NodeRecord {
@@ -224,6 +225,6 @@ fn a_leaving_unit_is_never_blocked() {
 #[test]
 fn what_an_operator_has_to_do_is_not_waited_for_by_the_timer() {
     let retries = |condition: &Condition| condition.needs_retry();
-    assert!(!retries(&Condition::NotRelated("compute".parse().unwrap())));
-    assert!(retries(&Condition::Stopped));
+    assert!(!retries(&Condition::Follower(FollowerCondition::NotRelated("compute".parse().unwrap()))));
+    assert!(retries(&Condition::Follower(FollowerCondition::Stopped)));
 }

@@ -1,7 +1,6 @@
 //! slurmd itself: the files that it reads, and that it runs, with the right key and for the right controllers.
 
 use super::{Planning, Situation, Tried, made, silence, too_new};
-use crate::facts::KeySecret;
 use crate::names;
 use crate::node::lifecycle::BootNote;
 use crate::step::{NoteReason, Step};
@@ -10,6 +9,7 @@ use slurm_ops::journal::Cause;
 use slurm_ops::scontrol::NodeLookup;
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_unit::Trigger;
+use slurm_unit::follower::KeySecret;
 use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
 
 /// Waiting for a controller may take long, and giving up would need somebody to start slurmd again. A slurmd that

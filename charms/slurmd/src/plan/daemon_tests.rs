@@ -2,11 +2,11 @@
 
 use super::tests::{NOTHING, check};
 use super::*;
-use crate::facts::KeySecret;
 use crate::node::lifecycle::BootNote;
 use crate::world::{World, keys, unreachable};
 use charm::tools::Unreadable;
 use slurm_unit::Trigger;
+use slurm_unit::follower::KeySecret;
 use std::time::Duration;
 
 #[test]

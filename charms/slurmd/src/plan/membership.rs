@@ -2,11 +2,12 @@
 
 use super::{Planning, Situation, silence, too_new};
 use crate::condition::{Condition, Waits};
-use crate::facts::{Controller, KeySecret, Occupancy};
+use crate::facts::Occupancy;
 use crate::node::reregistration::{Phase, is_ours};
 use crate::node::state::{base, is_closed, is_responding};
 use slurm_interface::ControllerData;
 use slurm_ops::scontrol::{NodeLookup, NodeRecord};
+use slurm_unit::follower::{self, Controller, FollowerCondition, KeySecret};
 use slurm_unit::service::Running;
 
 /// How far the node has come on its way into the cluster.
@@ -20,7 +21,7 @@ pub(super) fn membership(
     let daemon = situation.daemon;
     let mut conditions = Vec::new();
     if let Some((own, controllers)) = too_new(facts, data)? {
-        conditions.push(Condition::TooNew { own, controllers, app: app.clone() });
+        conditions.push(FollowerCondition::TooNew { own, controllers, app: app.clone() }.into());
         if daemon.running != Running::Up {
             // The controllers say when they have been upgraded.
             return Ok(conditions);
@@ -28,21 +29,17 @@ pub(super) fn membership(
     }
     let secret = facts.key_secret()?;
     if facts.key_file()?.keys.is_none() {
-        let why = match secret {
-            KeySecret::Unreadable(why) => Some(*why),
-            KeySecret::Malformed | KeySecret::Offered(_) => None,
-        };
-        conditions.push(Condition::NoKey { app, malformed: *secret == KeySecret::Malformed, why });
+        conditions.push(FollowerCondition::no_key(&app, secret).into());
         return Ok(conditions);
     }
     let right_key = matches!(secret, KeySecret::Offered(_));
-    let controllers = data.controllers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-    let silent = |daemon, cause| Condition::Silent { controllers, daemon, cause, right_key };
+    let controllers = follower::listed(data);
+    let silent = |daemon, cause| FollowerCondition::Silent { controllers, daemon, cause, right_key }.into();
     match (daemon.running, situation.lookup) {
-        (Running::Stopped, _) => conditions.push(Condition::Stopped),
+        (Running::Stopped, _) => conditions.push(FollowerCondition::Stopped.into()),
         (Running::Failing, _) => {
             let complaint = facts.complaint()?.clone();
-            conditions.push(Condition::Failing { result: daemon.result.clone(), complaint });
+            conditions.push(FollowerCondition::Failing { result: daemon.result.clone(), complaint }.into());
         }
         (Running::Starting, _) => conditions.push(silent(true, *facts.cause()?)),
         (Running::Up, lookup @ NodeLookup::Unreachable { .. }) => conditions.push(silent(false, silence(lookup))),

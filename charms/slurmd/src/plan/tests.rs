@@ -1,7 +1,6 @@
 //! What a compute unit does in each situation, and that it comes to an end.
 
 use super::*;
-use crate::facts::RemoteData;
 use crate::node::lifecycle::Lifecycle;
 use crate::options::given;
 use crate::world::{World, detected, idle};
@@ -9,6 +8,7 @@ use slurm_conf::Node;
 use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::NodeRecord;
 use slurm_unit::Trigger;
+use slurm_unit::follower::RemoteData;
 
 pub(super) const NOTHING: [&str; 0] = [];
 

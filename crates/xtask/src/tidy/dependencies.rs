@@ -11,7 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("slurm-conf", &[]),
     ("slurm-interface", &["slurm-conf"]),
     ("slurm-ops", &["slurm-conf"]),
-    ("slurm-unit", &["charm", "slurm-conf", "slurm-ops"]),
+    ("slurm-unit", &["charm", "slurm-conf", "slurm-interface", "slurm-ops"]),
     ("charm-testing", &["charm", "slurm-conf", "slurm-ops"]),
     ("slurmctld-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit"]),
     ("slurmd-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit"]),

@@ -1,0 +1,190 @@
+//! What a charm does whose daemon follows the controllers of a cluster: it reads where they are and which key they
+//! share, and says in one voice what is missing.
+//!
+//! The endpoint has one name in all of these charms, and the secret one label.
+
+use crate::{Error, Profile, View};
+use charm::tools::{SecretAnswer, Unreadable};
+use charm::{AppName, RelationId, Status};
+use slurm_interface::ControllerData;
+use slurm_ops::SlurmVersion;
+use slurm_ops::journal::Cause;
+use slurm_ops::keys::{AuthKey, KeySet};
+
+/// The controllers of the cluster. One cluster per application.
+pub const ENDPOINT: &str = "slurmctld";
+/// The secret that the controllers share, under the label that each reader gives it.
+pub const SECRET_LABEL: &str = "slurm-auth-key";
+/// The content of that secret.
+pub const SECRET_KEY: &str = "key";
+pub const SECRET_KEY_ID: &str = "keyid";
+
+/// The relation to the controllers.
+#[derive(Debug, Clone)]
+pub struct Controller {
+    pub relation: RelationId,
+    pub app: AppName,
+    /// No hook may come when something changes at the other end.
+    pub stale: bool,
+    pub data: RemoteData<ControllerData>,
+}
+
+/// What the other end of a relation says about itself.
+#[derive(Debug, Clone)]
+pub enum RemoteData<T> {
+    Nothing,
+    Data(T),
+    /// Something that cannot be used, and why.
+    Unusable(String),
+}
+
+/// The secret with the authentication key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySecret {
+    /// Not granted yet, or no longer. What is on the disk goes on serving.
+    Unreadable(Unreadable),
+    /// The secret is there and does not have what a key needs.
+    Malformed,
+    Offered(KeySet),
+}
+
+/// Looks for the controllers. While an old relation lingers, the new one counts.
+pub fn controller(view: &View) -> Result<Option<Controller>, Error> {
+    let Some(relation) = view.juju.relations(&view.ctx, ENDPOINT)?.pop() else { return Ok(None) };
+    let remote = view.juju.remote(&view.ctx, &relation)?;
+    let Some(app) = remote.app else { return Ok(None) };
+    let data = match ControllerData::decode(&view.juju.relation_get_remote(&relation, &app)?) {
+        Ok(None) => RemoteData::Nothing,
+        Ok(Some(data)) => RemoteData::Data(data),
+        Err(error) => RemoteData::Unusable(charm::log::chain(&error)),
+    };
+    Ok(Some(Controller { relation, app, stale: remote.stale, data }))
+}
+
+/// Says whether Juju is about to show the relation. In `install` Juju shows no relation yet, and in `-broken` the
+/// controller may still know the one that ends.
+pub fn relation_expected(view: &View) -> Result<bool, Error> {
+    let ends = view.ctx.event.broken_relation().is_some();
+    Ok(!ends && view.juju.goal_state()?.has_relation(ENDPOINT))
+}
+
+/// Reads the key that the controllers share. Asked beside the relation itself, which costs no process more: a hook
+/// tool is asked once.
+pub fn key_secret(view: &View) -> Result<KeySecret, Error> {
+    let Some(Controller { data: RemoteData::Data(data), .. }) = controller(view)? else {
+        return Ok(KeySecret::Malformed);
+    };
+    let content = match view.juju.secret_get(data.auth_secret.as_str(), SECRET_LABEL)? {
+        SecretAnswer::Content(content) => content,
+        SecretAnswer::Unreadable(why) => return Ok(KeySecret::Unreadable(why)),
+    };
+    let parts = content.get(SECRET_KEY_ID).zip(content.get(SECRET_KEY));
+    let offered = parts.and_then(|(id, key)| AuthKey::new(id, key).ok());
+    Ok(offered.map_or(KeySecret::Malformed, |key| KeySecret::Offered(KeySet::of(key))))
+}
+
+/// Returns the version of this machine's Slurm and that of the controllers if the first is of a later release: Slurm
+/// does not work so.
+pub fn too_new(own: Option<SlurmVersion>, data: &ControllerData) -> Option<(SlurmVersion, SlurmVersion)> {
+    let controllers = data.slurm_version.as_deref().and_then(|text| text.parse::<SlurmVersion>().ok());
+    own.zip(controllers).filter(|(own, controllers)| own.is_too_new_for(*controllers))
+}
+
+/// Returns the controllers as a person reads them.
+pub fn listed(data: &ControllerData) -> String {
+    data.controllers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Why a daemon does not follow its controllers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FollowerCondition {
+    /// There is no controller for this application.
+    NotRelated(AppName),
+    /// Juju is about to show the relation.
+    RelationExpected,
+    /// No hook may come when something changes at the other end.
+    StaleRelation,
+    /// The controllers have said nothing yet.
+    NoData(AppName),
+    /// The controllers say something that cannot be used.
+    UnusableData { app: AppName, why: String },
+    /// The daemon is of a later release than the controllers: Slurm does not work so.
+    TooNew { own: SlurmVersion, controllers: SlurmVersion, app: AppName },
+    /// There is no key on the disk, and none to be had.
+    NoKey { app: AppName, malformed: bool, why: Option<Unreadable> },
+    /// The daemon does not run.
+    Stopped,
+    /// The daemon ended badly: how, and what it complained about.
+    Failing { result: String, complaint: Option<String> },
+    /// No controller answers. `daemon`: it is the daemon that waits for one. `right_key`: the key is the one that they
+    /// share.
+    Silent { controllers: String, daemon: bool, cause: Option<Cause>, right_key: bool },
+}
+
+impl FollowerCondition {
+    /// Says that there is no key to be had from `app`.
+    pub fn no_key(app: &AppName, secret: &KeySecret) -> Self {
+        let why = match secret {
+            KeySecret::Unreadable(why) => Some(*why),
+            KeySecret::Malformed | KeySecret::Offered(_) => None,
+        };
+        Self::NoKey { app: app.clone(), malformed: *secret == KeySecret::Malformed, why }
+    }
+
+    /// Says it to the operator. None: of no interest as long as the daemon works.
+    pub fn status(&self, profile: &Profile) -> Option<Status> {
+        let name = profile.daemon;
+        Some(match self {
+            Self::NotRelated(app) => Status::blocked(format!("no controller: `juju integrate {app} slurmctld`")),
+            Self::RelationExpected => Status::waiting("for the relation with the controllers"),
+            Self::StaleRelation => return None,
+            Self::NoData(app) => Status::waiting(format!("for {app} to publish its address")),
+            Self::UnusableData { app, why } => Status::blocked(format!("{app}: {why}")),
+            Self::TooNew { own, controllers, app } => {
+                Status::blocked(format!("{name} {own} is newer than slurmctld {controllers}: upgrade {app} first"))
+            }
+            Self::NoKey { app, malformed: true, .. } => {
+                Status::waiting(format!("for {app} to put a key into its secret"))
+            }
+            Self::NoKey { app, why: Some(Unreadable::NotFound), .. } => {
+                Status::waiting(format!("for {app} to renew its key secret"))
+            }
+            Self::NoKey { app, .. } => Status::waiting(format!("for {app} to share its key")),
+            Self::Stopped => Status::waiting(format!("for {name} to start")),
+            Self::Failing { result, complaint } => {
+                let see = format!("see `journalctl -u {name}`");
+                let reason = complaint.as_deref().unwrap_or(&see);
+                Status::blocked(format!("{name} fails ({result}): {reason}"))
+            }
+            Self::Silent { controllers, daemon, cause, right_key } => {
+                let whom = if *daemon { format!(" {name}") } else { String::new() };
+                Status::waiting(silent(controllers, &whom, *cause, *right_key))
+            }
+        })
+    }
+
+    /// Says whether what is waited for may come without an event of Juju. What an operator has to mend comes with one,
+    /// and the hook of a relation that begins is never lost.
+    pub fn needs_retry(&self) -> bool {
+        match self {
+            Self::Failing { .. } | Self::StaleRelation => true,
+            Self::RelationExpected | Self::NotRelated(_) | Self::UnusableData { .. } | Self::TooNew { .. } => false,
+            Self::NoData(_) | Self::NoKey { .. } | Self::Stopped | Self::Silent { .. } => true,
+        }
+    }
+}
+
+/// Slurm's own words for these would mislead.
+fn silent(controllers: &str, whom: &str, cause: Option<Cause>, right_key: bool) -> String {
+    match cause {
+        Some(Cause::NameResolution) => format!("for a name of {controllers} to resolve on this machine"),
+        Some(Cause::Authentication) if right_key => {
+            format!("for {controllers}, which refuses this node: right key, so do clocks differ?")
+        }
+        Some(Cause::Clocks) => format!("for the clocks of {controllers} and this machine to agree"),
+        Some(Cause::Authentication) => {
+            format!("for the key of {controllers}: the one on this machine is refused")
+        }
+        None => format!("for {controllers} to answer{whom}"),
+    }
+}
