@@ -9,6 +9,7 @@ use crate::config::managed_keys;
 use crate::facts::{Asked, CONFIGURED, Fact, Facts, Question};
 use crate::keys::Key;
 use crate::names;
+use crate::neighbours::Neighbours;
 use crate::place::Place;
 use crate::reboots::{Before, Reboots, Wish};
 use crate::step::{NodeChange, Outcome, Step};
@@ -124,6 +125,8 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         Step::DeletePartition(name) => return Ok(changed(scontrol::delete_partition(host, name))),
         Step::NoteReboots(reboots) if reboots.is_empty() => note::remove::<Reboots>(host)?,
         Step::NoteReboots(reboots) => note::write(host, reboots)?,
+        Step::NoteNeighbours(neighbours) if neighbours.is_empty() => note::remove::<Neighbours>(host)?,
+        Step::NoteNeighbours(neighbours) => note::write(host, neighbours)?,
         Step::RequestReboot { node, wish, before } => return Ok(changed(reboot(host, node, wish, before))),
         Step::CancelReboot(node) => return Ok(changed(scontrol::cancel_reboot(host, node))),
         Step::SetNode(node, change) => {
@@ -318,6 +321,10 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
             let noted = if reboots.is_empty() { Noted::Absent } else { Noted::Known(reboots.clone()) };
             facts.learn(Fact::Reboots(noted));
         }
+        Step::NoteNeighbours(neighbours) => {
+            let noted = if neighbours.is_empty() { Noted::Absent } else { Noted::Known(neighbours.clone()) };
+            facts.learn(Fact::Neighbours(noted));
+        }
         Step::RequestReboot { .. } | Step::CancelReboot(_) | Step::SetNode(..) => facts.forget(&[Question::Nodes]),
         Step::SavePartitions { .. } => {
             if let Outcome::Saved(saved) = outcome {
@@ -327,7 +334,7 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         // Juju shows what this dispatch is going to write, without another process.
         Step::OpenPort => facts.forget(&[Question::PortOpen]),
         Step::PublishPeerApp(..) | Step::PublishPeerUnit(..) => facts.forget(&[Question::Peer]),
-        Step::PublishController(..) => facts.forget(&[Question::Computes]),
+        Step::PublishController(..) => facts.forget(&[Question::Computes, Question::Logins]),
         Step::RequestMount(..) => facts.forget(&[Question::Mount]),
         Step::RefillSecret(key, _, content) => {
             let answer = SecretAnswer::Content(content.clone());

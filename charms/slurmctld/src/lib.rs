@@ -14,6 +14,7 @@ mod fence;
 mod identity;
 mod keys;
 mod names;
+mod neighbours;
 mod options;
 mod place;
 mod plan;

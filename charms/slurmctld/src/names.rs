@@ -6,6 +6,8 @@ use slurm_unit::Profile;
 
 /// Compute applications, one relation per partition.
 pub const ENDPOINT_SLURMD: &str = "slurmd";
+/// Login nodes.
+pub const ENDPOINT_SACKD: &str = "sackd";
 /// The other units of this application.
 pub const ENDPOINT_PEER: &str = "slurmctld-peer";
 /// A file system client on the same machine.
@@ -67,6 +69,8 @@ pub const OVERRIDES: &str = "/etc/slurm/by-hand.json";
 pub const APPLICATIONS: &str = "/etc/slurm/applications.json";
 /// A note: the nodes that are to be rebooted, and those that are away for it.
 pub const REBOOTS: &str = "/etc/slurm/reboots.json";
+/// A note: the endpoints with applications that hear of every change of the configuration.
+pub const NEIGHBOURS: &str = "/etc/slurm/neighbours.json";
 /// A note of this machine: the list of controllers that its slurmctld was started with.
 pub const STARTED: &str = "/var/lib/slurmctld-charm/started.json";
 /// What a shared file system is mounted on in a cluster that keeps its state on the network.
@@ -131,7 +135,7 @@ mod tests {
     #[test]
     fn code_and_metadata_agree() {
         assert_eq!(declared(&["provides"]), names(&[ENDPOINT_MOUNT]));
-        assert_eq!(declared(&["requires"]), names(&[ENDPOINT_SLURMD]));
+        assert_eq!(declared(&["requires"]), names(&[ENDPOINT_SLURMD, ENDPOINT_SACKD]));
         assert_eq!(declared(&["peers"]), names(&[ENDPOINT_PEER]));
         let options = [
             OPTION_CLUSTER_NAME,

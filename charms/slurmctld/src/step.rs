@@ -8,6 +8,7 @@ use crate::config::sources::ConfigSource;
 use crate::controllers::Started;
 use crate::keys::Key;
 use crate::names;
+use crate::neighbours::Neighbours;
 use crate::place::Place;
 use crate::reboots::{Before, Reboots, Wish};
 use charm::tools::SecretContent;
@@ -103,6 +104,8 @@ pub enum Step {
     DeletePartition(PartitionName),
     /// Notes which nodes are to be rebooted, and how far those have come that are away.
     NoteReboots(Reboots),
+    /// Notes at which endpoints somebody is who hears of every change of the configuration.
+    NoteNeighbours(Neighbours),
     /// Has Slurm reboot a node that was in this state.
     RequestReboot { node: NodeName, wish: Wish, before: Before },
     /// Takes a reboot back that has not begun.
@@ -115,13 +118,13 @@ pub enum Step {
     AddSecret(Key, SecretContent),
     /// Puts a key back into its secret.
     RefillSecret(Key, SecretId, SecretContent),
-    /// Lets a compute application read the secret.
+    /// Lets another application read the secret of the authentication key.
     GrantSecret(SecretId, RelationId),
     /// Tells the other units the name of the cluster.
     PublishPeerApp(RelationId, Databag),
     /// Tells the other units the host of this one.
     PublishPeerUnit(RelationId, Databag),
-    /// Tells a compute application where the controllers are.
+    /// Tells another application where the controllers are.
     PublishController(RelationId, Databag),
     /// Asks for the file system that the state is to be on.
     RequestMount(RelationId, Databag),
@@ -242,6 +245,7 @@ impl fmt::Display for Step {
             Self::DeleteNode(name) => write!(formatter, "delete node {name}"),
             Self::DeletePartition(name) => write!(formatter, "delete partition {name}"),
             Self::NoteReboots(_) => write!(formatter, "note the reboots"),
+            Self::NoteNeighbours(_) => write!(formatter, "note who hears of the configuration"),
             Self::RequestReboot { node, .. } => write!(formatter, "have {node} rebooted"),
             Self::CancelReboot(node) => write!(formatter, "take the reboot of {node} back"),
             Self::SetNode(node, NodeChange::Resume) => write!(formatter, "resume {node}"),

@@ -13,9 +13,10 @@ const JWT_KEY: &str = "jwt_key";
 const JWT_SECRET_ID: &str = "jwt_secret_id";
 const SLURM_CONFIG: &str = "slurmconfig";
 const SLURM_VERSION: &str = "slurm_version";
+const CONF_DIGEST: &str = "slurm_conf_digest";
 const CLUSTER_INFO: &str = "cluster_info";
 
-/// Application bag of slurmctld on the `slurmd` interface, written by its leader.
+/// Application bag of slurmctld on the `slurmd` and `sackd` interfaces, written by its leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerData {
     /// The secret that holds the cluster's authentication key.
@@ -24,6 +25,9 @@ pub struct ControllerData {
     pub controllers: Vec<ControllerAddress>,
     /// The version of Slurm that the controllers run, such as `24.11.5`; `None` if the controller's charm does not say.
     pub slurm_version: Option<String>,
+    /// The digest of the slurm.conf that the controllers have; `None` where nobody compares it. It is told to login
+    /// nodes, which slurmctld may forget and then sends no configuration.
+    pub conf_digest: Option<String>,
 }
 
 impl ControllerData {
@@ -33,7 +37,7 @@ impl ControllerData {
     /// charms before the current one, and the current one does not read it from the wire.
     pub fn encode(&self) -> Databag {
         let controllers: Vec<String> = self.controllers.iter().map(ToString::to_string).collect();
-        written([
+        let mut bag = written([
             (AUTH_KEY, json!("")),
             (AUTH_KEY_ID, json!(self.auth_secret.as_str())),
             (AUTH_SECRET_ID, json!(self.auth_secret.as_str())),
@@ -42,7 +46,11 @@ impl ControllerData {
             (JWT_SECRET_ID, json!("")),
             (SLURM_CONFIG, json!({})),
             (SLURM_VERSION, json!(self.slurm_version.as_deref().unwrap_or_default())),
-        ])
+        ]);
+        if let Some(digest) = &self.conf_digest {
+            bag.extend(written([(CONF_DIGEST, json!(digest))]));
+        }
+        bag
     }
 
     /// Reads the bag. `None`: the controller has not published both parts yet.
@@ -53,8 +61,17 @@ impl ControllerData {
             return if old { Err(DecodeError::Obsolete { key: CLUSTER_INFO, expected }) } else { Ok(None) };
         };
         let (controllers, slurm_version) = (controllers(bag)?, slurm_version(bag)?);
-        Ok((!controllers.is_empty()).then_some(Self { auth_secret, controllers, slurm_version }))
+        // It is compared and never used for anything else.
+        let conf_digest = string(bag, CONF_DIGEST)?;
+        Ok((!controllers.is_empty()).then_some(Self { auth_secret, controllers, slurm_version, conf_digest }))
     }
+}
+
+/// Returns the digest of a slurm.conf: 16 hexadecimal digits that differ for another text, by chance and not by craft
+/// (FNV-1a).
+pub fn conf_digest(text: &str) -> String {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
 }
 
 /// The current name wins; the older one counts only if it holds an address, since the current charms may keep a key's
@@ -111,7 +128,16 @@ mod tests {
             auth_secret: SecretUri::new(URI).unwrap(),
             controllers: vec!["c1:6817".parse().unwrap(), "c2:6817".parse().unwrap()],
             slurm_version: Some("24.11.5".to_owned()),
+            conf_digest: None,
         }
+    }
+
+    #[test]
+    fn the_digest_of_the_configuration_is_there_for_who_compares_it() {
+        let data = ControllerData { conf_digest: Some(conf_digest("ClusterName=lab\n")), ..sample() };
+        assert_eq!(data.encode()["slurm_conf_digest"], "\"9e9c430ed9f5d4a6\"");
+        assert_eq!(ControllerData::decode(&data.encode()), Ok(Some(data)));
+        assert_ne!(conf_digest(""), conf_digest("x"));
     }
 
     #[test]

@@ -23,6 +23,7 @@
 //!     auth_secret: SecretUri::new("secret:d3k2v5nmp25c762q3bvg").expect("an address"),
 //!     controllers: vec!["c1:6817".parse()?, "c2".parse()?],
 //!     slurm_version: Some("24.11.5".to_owned()),
+//!     conf_digest: None,
 //! };
 //! let bag = data.encode();
 //! assert_eq!(bag["controllers"], r#"["c1:6817", "c2:6817"]"#);
@@ -68,7 +69,7 @@ mod peer;
 mod secret;
 
 pub use compute::ComputeData;
-pub use controller::ControllerData;
+pub use controller::{ControllerData, conf_digest};
 pub use databag::{Databag, DecodeError};
 pub use mount::{MountPoint, MountRequest, MountState};
 pub use peer::{PeerApp, PeerUnit};

@@ -35,6 +35,7 @@
 //! | services, drop-ins, timers, what a daemon complained about | [`systemd`], [`timer`], [`journal`] |
 //! | nodes, partitions, jobs, reservations, reconfigure | [`scontrol`] |
 //! | start options and detection of a compute node | [`slurmd`], [`hardware`], [`version`] |
+//! | start options of a login node | [`sackd`] |
 //! | keys of `auth/slurm` and `auth/jwt` | [`keys`] |
 //! | a shared state directory: is it there, is it ours, who serves | [`mounts`], [`store`], [`sentinel`], [`heartbeat`] |
 //! | no slurmctld where nothing can be saved | [`fence`] |
@@ -49,6 +50,7 @@
 pub mod address;
 pub mod clock;
 pub mod command;
+mod defaults;
 pub mod fence;
 pub mod files;
 pub mod hardware;
@@ -61,6 +63,7 @@ pub mod mounts;
 pub mod needrestart;
 pub mod packages;
 pub mod room;
+pub mod sackd;
 pub mod scontrol;
 pub mod sentinel;
 pub mod slurmd;

@@ -1,6 +1,6 @@
 //! Facts that Juju knows, through its hook tools.
 
-use super::{Call, Compute, MountEndpoint, Peer, RemoteData};
+use super::{Call, Compute, Login, MountEndpoint, Peer, RemoteData};
 use crate::controllers::Member;
 use crate::names;
 use charm::runtime::{both, each};
@@ -113,6 +113,23 @@ fn compute(view: &View, relation: RelationId) -> Result<Option<Compute>, Error> 
     let Some((app, data, stale)) = theirs? else { return Ok(None) };
     let published = published?.unwrap_or_default();
     Ok(Some(Compute { relation, app, data, stale, published }))
+}
+
+/// The goal state is asked anyway, and tells of all endpoints at once that nobody is there.
+pub(super) fn logins(view: &View) -> Result<Vec<Login>, Error> {
+    if goal_state(view).is_some_and(|goal| !goal.has_relation(names::ENDPOINT_SACKD)) {
+        return Ok(Vec::new());
+    }
+    let relations = view.juju.relations(&view.ctx, names::ENDPOINT_SACKD)?;
+    each(relations, |relation| login(view, relation)).into_iter().filter_map(Result::transpose).collect()
+}
+
+fn login(view: &View, relation: RelationId) -> Result<Option<Login>, Error> {
+    let juju = &view.juju;
+    let (published, remote) = both(|| juju.relation_get_own_app(&relation), || juju.remote(&view.ctx, &relation));
+    let (published, remote) = (published?.unwrap_or_default(), remote?);
+    let stale = remote.stale || juju.is_deaf_to(&relation);
+    Ok(remote.app.map(|app| Login { relation, app, stale, published }))
 }
 
 fn data<E: std::error::Error>(app: &AppName, decoded: &Result<Option<ComputeData>, E>) -> RemoteData {

@@ -20,6 +20,7 @@ use crate::controllers::{Beat, Member, Started};
 use crate::fence::Fence;
 use crate::keys::{Key, Keys};
 use crate::names;
+use crate::neighbours::Neighbours;
 use crate::options::Options;
 use crate::reboots::Reboots;
 use charm::tools::{GoalState, SecretAnswer, SecretInfo};
@@ -55,6 +56,8 @@ charm::facts! {
     peer: Peer(Option<Peer>) = juju::peer(view)?,
     /// The compute applications, the one related first comes first.
     computes: Computes(Vec<Compute>) = juju::computes(view)?,
+    /// The applications of login nodes.
+    logins: Logins(Vec<Login>) = juju::logins(view)?,
     /// Who this unit is, and why it was called.
     call: Call(Call) = juju::call(view),
     /// This unit leads its application.
@@ -109,6 +112,8 @@ charm::facts! {
     overrides: Overrides(Noted<Overrides>) = note::read(&view.host)?,
     /// The applications that this cluster has served.
     applications: Applications(Noted<Applications>) = note::read(&view.host)?,
+    /// The endpoints with applications that hear of every change of the configuration.
+    neighbours: Neighbours(Noted<Neighbours>) = note::read(&view.host)?,
     /// The nodes that are to be rebooted.
     reboots: Reboots(Noted<Reboots>) = note::read(&view.host)?,
     /// Who exists, as Juju's controller has it. None: it could not be asked.
@@ -188,6 +193,17 @@ pub struct Compute {
     pub relation: RelationId,
     pub app: AppName,
     pub data: RemoteData,
+    /// No hook may come when something changes at the other end.
+    pub stale: bool,
+    /// What this application has published there; empty on a unit that does not lead.
+    pub published: Databag,
+}
+
+/// A related application of login nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Login {
+    pub relation: RelationId,
+    pub app: AppName,
     /// No hook may come when something changes at the other end.
     pub stale: bool,
     /// What this application has published there; empty on a unit that does not lead.

@@ -3,16 +3,18 @@
 use super::is_upkeep_due;
 use crate::condition::Condition;
 use crate::config::Situation;
-use crate::facts::{Ask, Attempts, Compute, Facts, Question};
+use crate::facts::{Ask, Attempts, Compute, Facts, Login, Question};
 use crate::identity::Identity;
 use crate::keys::Key;
 use crate::names;
+use crate::neighbours::Neighbours;
 use crate::step::Step;
 use charm::tools::relation::missing;
 use charm::tools::{SecretAnswer, SecretContent, SecretInfo, Unreadable};
-use charm::{AppName, SecretId};
+use charm::{AppName, Databag, RelationId, SecretId};
 use slurm_conf::ControllerAddress;
-use slurm_interface::{ControllerData, MountPoint, MountRequest, PeerApp, PeerUnit, SecretUri};
+use slurm_interface::{ControllerData, MountPoint, MountRequest, PeerApp, PeerUnit, SecretUri, conf_digest};
+use slurm_unit::note::Noted;
 use slurm_unit::service::ServiceStep;
 use std::hash::{Hash, Hasher};
 
@@ -74,16 +76,22 @@ pub(super) fn share(
         steps.extend(peer(situation, facts, on_store)?);
     }
     if leader {
+        let logins = logins(facts, upkeep)?;
+        if upkeep {
+            steps.extend(note_neighbours(facts, logins)?);
+            let stale = logins.iter().filter(|login| login.stale);
+            conditions.extend(stale.map(|login| Condition::StaleRelation(login.app.clone())));
+        }
         let addresses = addresses(situation);
-        let told = |compute: &&Compute| {
-            let told = ControllerData::decode(&compute.published);
-            matches!(told, Ok(Some(data)) if data.controllers == addresses)
+        let told = |reader: &Reader<'_>| {
+            let told = ControllerData::decode(reader.published);
+            matches!(told, Ok(Some(data)) if data.controllers == addresses && data.conf_digest == reader.digest)
         };
-        let served: Vec<&Compute> = situation.computes.iter().filter(|one| is_served(situation, one)).collect();
+        let readers = readers(situation, logins);
         // Whether a grant took shows in a later dispatch, which somebody has to call for.
         let granted = attempts.made(|step| matches!(step, Step::GrantSecret(..) | Step::AddSecret(..)));
-        if upkeep || granted || !served.iter().all(told) {
-            steps.extend(auth_secret(situation, facts, attempts, upkeep, &served, conditions)?);
+        if upkeep || granted || !readers.iter().all(told) {
+            steps.extend(auth_secret(situation, facts, attempts, upkeep, &readers, conditions)?);
         }
         if upkeep {
             steps.extend(jwt_secret(facts, attempts)?);
@@ -95,8 +103,62 @@ pub(super) fn share(
 /// What is looked at although nothing suggests that it has changed.
 pub(super) fn of_upkeep(leader: bool) -> impl Iterator<Item = Question> {
     let own = [Question::Unit, Question::PortOpen, Question::Peer, Question::RejectedHost];
-    let secrets = [Question::AuthInfo, Question::AuthContent, Question::JwtContent];
-    own.into_iter().chain(secrets.into_iter().filter(move |_| leader))
+    let of_a_leader = [
+        Question::AuthInfo,
+        Question::AuthContent,
+        Question::JwtContent,
+        Question::Logins,
+        Question::Neighbours,
+    ];
+    own.into_iter().chain(of_a_leader.into_iter().filter(move |_| leader))
+}
+
+/// An application that reads the authentication key, and is told where the controllers are.
+struct Reader<'f> {
+    endpoint: &'static str,
+    relation: &'f RelationId,
+    app: &'f AppName,
+    published: &'f Databag,
+    /// The digest of the configuration, for who compares it.
+    digest: Option<String>,
+}
+
+/// Compute applications whose nodes have a place to go, and all login nodes.
+fn readers<'f>(situation: &Situation<'f>, logins: &'f [Login]) -> Vec<Reader<'f>> {
+    let served = situation.computes.iter().filter(|compute| is_served(situation, compute));
+    let computes = served.map(|Compute { relation, app, published, .. }| Reader {
+        endpoint: names::ENDPOINT_SLURMD,
+        relation,
+        app,
+        published,
+        digest: None,
+    });
+    let digest = situation.accepted().files.slurm.as_deref().map(conf_digest);
+    let logins = logins.iter().map(|Login { relation, app, published, .. }| Reader {
+        endpoint: names::ENDPOINT_SACKD,
+        relation,
+        app,
+        published,
+        digest: digest.clone(),
+    });
+    computes.chain(logins).collect()
+}
+
+/// Looks for login nodes where nothing suggests that there are none. After a change of the configuration that is a note.
+fn logins(facts: &Facts, upkeep: bool) -> Result<&[Login], Ask> {
+    let none = matches!(facts.neighbours()?, Noted::Absent)
+        || facts.neighbours()?.known().is_some_and(|noted| !noted.are_at(names::ENDPOINT_SACKD));
+    Ok(if none && !upkeep { &[] } else { facts.logins()? })
+}
+
+fn note_neighbours(facts: &Facts, logins: &[Login]) -> Result<Option<Step>, Ask> {
+    let found = Neighbours::at([(names::ENDPOINT_SACKD, !logins.is_empty())]);
+    let noted = match facts.neighbours()? {
+        Noted::Absent => found.is_empty(),
+        Noted::Known(known) => *known == found,
+        Noted::Unreadable { .. } => false,
+    };
+    Ok((!noted).then(|| Step::NoteNeighbours(found)))
 }
 
 const RELOAD: Step = Step::Service(ServiceStep::ReloadUnits);
@@ -135,13 +197,13 @@ fn auth_secret(
     facts: &Facts,
     attempts: &Attempts,
     upkeep: bool,
-    served: &[&Compute],
+    readers: &[Reader<'_>],
     conditions: &mut Vec<Condition>,
 ) -> Result<Vec<Step>, Ask> {
     let Some(key) = facts.keys()?.get(Key::Auth) else { return Ok(Vec::new()) };
     // A secret must not be granted before the next dispatch: Juju 4.0.13 loses such a grant.
     if attempts.made(|step| matches!(step, Step::AddSecret(Key::Auth, _))) {
-        if !situation.computes.is_empty() {
+        if !situation.computes.is_empty() || !readers.is_empty() {
             conditions.push(Condition::GrantPending);
         }
         return Ok(Vec::new());
@@ -152,16 +214,16 @@ fn auth_secret(
         steps.extend(refill(Key::Auth, &info.id, facts.auth_content()?, key));
     }
     let Some(uri) = uri(&info.id, &facts.call()?.model_uuid) else { return Ok(steps) };
-    for compute in served {
-        let grant = |step: &Step| matches!(step, Step::GrantSecret(_, relation) if *relation == compute.relation);
+    for reader in readers {
+        let grant = |step: &Step| matches!(step, Step::GrantSecret(_, relation) if relation == reader.relation);
         if attempts.made(grant) {
             conditions.push(Condition::GrantPending);
-        } else if !is_granted(info, &compute.app, &facts.call()?.unit.app()) {
-            steps.push(Step::GrantSecret(info.id.clone(), compute.relation.clone()));
+        } else if !is_granted(info, reader, &facts.call()?.unit.app()) {
+            steps.push(Step::GrantSecret(info.id.clone(), reader.relation.clone()));
         }
-        let missing = missing(controller_data(situation, &uri).encode(), &compute.published);
+        let missing = missing(controller_data(situation, &uri, reader).encode(), reader.published);
         if !missing.is_empty() {
-            steps.push(Step::PublishController(compute.relation.clone(), missing));
+            steps.push(Step::PublishController(reader.relation.clone(), missing));
         }
     }
     Ok(steps)
@@ -202,9 +264,9 @@ fn uri(id: &SecretId, model_uuid: &str) -> Option<SecretUri> {
 }
 
 /// Juju names a grant by the application and by the two ends of the relation, `compute.slurmctld#slurmctld.slurmd`.
-fn is_granted(info: &SecretInfo, app: &AppName, own: &AppName) -> bool {
-    let target = format!("application-{app}");
-    let end = format!("{own}.{}", names::ENDPOINT_SLURMD);
+fn is_granted(info: &SecretInfo, reader: &Reader<'_>, own: &AppName) -> bool {
+    let target = format!("application-{}", reader.app);
+    let end = format!("{own}.{}", reader.endpoint);
     info.access.iter().any(|access| access.target == target && access.scope.contains(&end))
 }
 
@@ -213,11 +275,12 @@ fn addresses(situation: &Situation<'_>) -> Vec<ControllerAddress> {
     situation.accepted().controllers().into_iter().map(ControllerAddress::new).collect()
 }
 
-fn controller_data(situation: &Situation<'_>, uri: &SecretUri) -> ControllerData {
+fn controller_data(situation: &Situation<'_>, uri: &SecretUri, reader: &Reader<'_>) -> ControllerData {
     ControllerData {
         auth_secret: uri.clone(),
         controllers: addresses(situation),
         slurm_version: Some(release(situation.version)).filter(|version| version.contains('.')),
+        conf_digest: reader.digest.clone(),
     }
 }
 

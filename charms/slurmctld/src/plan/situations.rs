@@ -14,12 +14,13 @@ use crate::config::rollout::Overrides;
 use crate::controllers::{Beat, Member, Started};
 use crate::daemon::Daemon;
 use crate::facts::{
-    Aside, Asked, Attempts, Call, Compute, Fact, Facts, Host, Load, MountEndpoint, Peer, Question, RejectedHost,
+    Aside, Asked, Attempts, Call, Compute, Fact, Facts, Host, Load, Login, MountEndpoint, Peer, Question, RejectedHost,
     RemoteData, StateDirectory, Store, StoreMount,
 };
 use crate::fence::Fence;
 use crate::keys::{Key, Keys};
 use crate::names;
+use crate::neighbours::Neighbours;
 use crate::options::{Options, Texts};
 use crate::place::Place;
 use crate::reboots::Reboots;
@@ -83,6 +84,8 @@ pub(crate) struct World {
     pub peer: Option<Peer>,
     pub mount: Option<MountEndpoint>,
     pub computes: Vec<Compute>,
+    pub logins: Vec<Login>,
+    pub neighbours: Noted<Neighbours>,
     pub auth_secret: Secret,
     pub jwt_secret: Secret,
     pub port_open: bool,
@@ -160,6 +163,8 @@ impl World {
             peer: Some(Peer { relation, cluster_name: None, restart_signal: String::new(), own: None }),
             mount: None,
             computes: Vec::new(),
+            logins: Vec::new(),
+            neighbours: Noted::Absent,
             auth_secret: Secret::default(),
             jwt_secret: Secret::default(),
             port_open: false,
@@ -351,6 +356,12 @@ impl World {
         self
     }
 
+    pub(crate) fn with_login(mut self, app: &str) -> Self {
+        let relation = format!("sackd:{}", self.logins.len() + 50).parse().unwrap();
+        self.logins.push(Login { relation, app: app.parse().unwrap(), stale: false, published: Databag::new() });
+        self
+    }
+
     pub(crate) fn with_data(mut self, app: &str, data: RemoteData) -> Self {
         let relation = format!("slurmd:{}", self.computes.len() + 1).parse().unwrap();
         let app = app.parse().unwrap();
@@ -413,7 +424,9 @@ pub(crate) fn wants(app: &str, partition_config: &str) -> RemoteData {
 }
 
 /// What a step may teach. A secret that was just added, and a grant, show in the next dispatch only.
-const QUESTIONS: [Question; 42] = [
+const QUESTIONS: [Question; 44] = [
+    Question::Logins,
+    Question::Neighbours,
     Question::Aside,
     Question::Call,
     Question::Leader,

@@ -146,6 +146,36 @@ fn one_reconfigure_serves_all_that_changed() {
 }
 
 #[test]
+fn a_login_node_is_told_where_the_controllers_are_and_which_configuration_they_have() {
+    let mut world = World::fresh().with_compute("compute", "").with_login("login").settled();
+    let told = |world: &World| ControllerData::decode(&world.logins[0].published).unwrap().unwrap();
+    let digest = |world: &World| world.live.slurm.clone().unwrap();
+    let before = told(&world);
+    assert_eq!(world.auth_secret.granted, ["compute.slurmd".to_owned(), "login.sackd".to_owned()].into());
+    assert_eq!(before.controllers[0].to_string(), "juju-c9fc6f-0:6817");
+    assert_eq!(before.conf_digest, Some(slurm_interface::conf_digest(&digest(&world))));
+    // A changed partition changes the digest in the same dispatch, and nothing of what compute nodes hear.
+    let of_nodes = world.computes[0].published.clone();
+    world.retry_timer = false;
+    world.computes[0].data = wants("compute", "MaxTime=1");
+    world.dispatch(&|_, _| None);
+    assert!(world.taken.contains(&"reconfigure slurmctld".to_owned()));
+    assert_eq!(told(&world).conf_digest, Some(slurm_interface::conf_digest(&digest(&world))));
+    assert_ne!(told(&world).conf_digest, before.conf_digest);
+    assert_eq!(world.computes[0].published, of_nodes);
+}
+
+#[test]
+fn login_nodes_that_are_gone_are_forgotten() {
+    let mut world = World::fresh().with_login("login").settled();
+    assert!(world.neighbours.known().is_some_and(|noted| noted.are_at("sackd")));
+    world.logins.clear();
+    world.dispatch(&|_, _| None);
+    assert_eq!(world.taken, ["note who hears of the configuration"]);
+    assert_eq!(world.neighbours, Noted::Absent);
+}
+
+#[test]
 fn a_secret_made_in_this_dispatch_is_granted_in_a_later_one() {
     let mut world = World::serving().with_compute("compute", "").settled();
     world.auth_secret = Default::default();
@@ -168,7 +198,7 @@ fn unusable_data_costs_its_own_application_only() {
     let world = World::serving().with_unusable("broken", "no").with_compute("compute", "").settled();
     assert!(world.computes[0].published.is_empty());
     assert!(!world.computes[1].published.is_empty());
-    assert_eq!(world.auth_secret.granted, ["compute".to_owned()].into());
+    assert_eq!(world.auth_secret.granted, ["compute.slurmd".to_owned()].into());
 }
 
 #[test]

@@ -4,9 +4,10 @@
 //! systemd splits the variable into words and honours quotes; the value of `--conf` is put in single quotes, because
 //! it may hold double ones. A [`Node`] cannot hold a single quote or a backslash, so there is nothing to escape.
 
+use crate::defaults;
 use slurm_conf::{ControllerAddress, Node, NodeName};
 
-const VARIABLE: &str = "SLURMD_OPTIONS=";
+const VARIABLE: &str = "SLURMD_OPTIONS";
 
 /// How a dynamic node starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,60 +60,23 @@ impl SlurmdOptions {
             .into_iter()
             .map(|word| if word.contains([' ', '"']) { format!("'{word}'") } else { word })
             .collect();
-        format!("{VARIABLE}{}", words.join(" "))
+        words.join(" ")
     }
 }
 
 /// Returns the environment file with `options` in it. Every other line stays as it is.
 pub fn render_defaults(present: &str, options: &SlurmdOptions) -> String {
-    let line = options.render();
-    let place = present.lines().position(is_variable);
-    let kept = present.lines().enumerate().filter(|(at, other)| Some(*at) == place || !is_variable(other));
-    let kept = kept.map(|(at, other)| if Some(at) == place { &*line } else { other });
-    let new = place.is_none().then_some(&*line);
-    kept.chain(new).map(|line| format!("{line}\n")).collect()
+    defaults::with(present, VARIABLE, &options.render())
 }
 
 /// Returns the environment file without options. Every other line stays as it is.
 pub(super) fn without_options(present: &str) -> String {
-    present.lines().filter(|line| !is_variable(line)).map(|line| format!("{line}\n")).collect()
+    defaults::without(present, VARIABLE)
 }
 
 /// Reads the options from the environment file. `None`: they are not set, or not those of a dynamic node.
 pub fn parse_defaults(text: &str) -> Option<SlurmdOptions> {
-    let line = text.lines().rev().find(|line| is_variable(line))?;
-    let value = line.trim().strip_prefix(VARIABLE)?;
-    SlurmdOptions::from_arguments(&words(unquoted(value))?)
-}
-
-fn is_variable(line: &str) -> bool {
-    line.trim_start().starts_with(VARIABLE)
-}
-
-/// An administrator may have put the whole value in quotes. Quotes around a part of it belong to the words.
-fn unquoted(value: &str) -> &str {
-    let inside = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote).filter(|rest| !rest.contains(quote));
-    inside('\'').or_else(|| inside('"')).unwrap_or(value)
-}
-
-/// Splits a value into words as systemd does. `None`: a quote is not closed.
-fn words(value: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    for character in value.chars() {
-        match (quote, character) {
-            (Some(open), close) if open == close => quote = None,
-            (None, '\'' | '"') => {
-                quote = Some(character);
-                word.get_or_insert_default();
-            }
-            (None, blank) if blank.is_ascii_whitespace() => words.extend(word.take()),
-            (_, other) => word.get_or_insert_default().push(other),
-        }
-    }
-    words.extend(word);
-    quote.is_none().then_some(words)
+    SlurmdOptions::from_arguments(&defaults::words(text, VARIABLE)?)
 }
 
 #[cfg(test)]

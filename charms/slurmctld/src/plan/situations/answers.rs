@@ -29,6 +29,8 @@ impl World {
             Question::Answers => Fact::Answers(self.asked(|| self.answers())),
             Question::Mount => Fact::Mount(self.mount.clone()),
             Question::Computes => Fact::Computes(self.computes.clone()),
+            Question::Logins => Fact::Logins(self.logins.clone()),
+            Question::Neighbours => Fact::Neighbours(self.neighbours.clone()),
             Question::AuthInfo => Fact::AuthInfo(self.auth_secret.info()),
             Question::AuthContent => Fact::AuthContent(self.auth_secret.answer()),
             Question::JwtInfo => Fact::JwtInfo(self.jwt_secret.info()),
@@ -130,9 +132,13 @@ impl World {
 impl Secret {
     pub(super) fn info(&self) -> Option<SecretInfo> {
         let id: SecretId = ID.parse().unwrap();
-        let access = |app: &String| Access {
-            target: format!("application-{app}"),
-            scope: format!("relation-{app}.slurmctld#slurmctld.slurmd"),
+        // Kept as `compute.slurmd`: who, and at which endpoint.
+        let access = |granted: &String| {
+            let (app, endpoint) = granted.split_once('.').unwrap();
+            Access {
+                target: format!("application-{app}"),
+                scope: format!("relation-{app}.slurmctld#slurmctld.{endpoint}"),
+            }
         };
         (self.exists && !self.denied).then(|| SecretInfo {
             id,

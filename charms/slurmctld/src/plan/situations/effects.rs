@@ -217,8 +217,11 @@ impl World {
             }
             Step::RefillSecret(key, _, content) => self.secret(*key).content = Some(content.clone()),
             Step::GrantSecret(_, relation) => {
-                let app = self.compute(relation).app.to_string();
-                self.auth_secret.pending.insert(app);
+                let computes = self.computes.iter().map(|compute| (&compute.relation, &compute.app));
+                let mut all = computes.chain(self.logins.iter().map(|login| (&login.relation, &login.app)));
+                let (relation, app) = all.find(|(own, _)| *own == relation).unwrap();
+                let endpoint = relation.as_str().split(':').next().unwrap_or_default();
+                self.auth_secret.pending.insert(format!("{app}.{endpoint}"));
             }
             Step::RequestMount(_, bag) => self.mount.as_mut().unwrap().published.extend(bag.clone()),
             Step::PublishPeerApp(_, bag) => {
@@ -229,7 +232,9 @@ impl World {
             Step::PublishPeerUnit(_, bag) => {
                 self.peer.as_mut().unwrap().own = PeerUnit::decode(bag).unwrap();
             }
-            Step::PublishController(relation, bag) => self.compute(relation).published.extend(bag.clone()),
+            Step::PublishController(relation, bag) => self.published(relation).extend(bag.clone()),
+            Step::NoteNeighbours(noted) if noted.is_empty() => self.neighbours = Noted::Absent,
+            Step::NoteNeighbours(noted) => self.neighbours = Noted::Known(noted.clone()),
         }
         Outcome::Done
     }
@@ -260,8 +265,10 @@ impl World {
         self.partitions = config.partitions().into_iter().map(|name| (name.clone(), own(&name))).collect();
     }
 
-    pub(super) fn compute(&mut self, relation: &RelationId) -> &mut Compute {
-        self.computes.iter_mut().find(|compute| compute.relation == *relation).unwrap()
+    fn published(&mut self, relation: &RelationId) -> &mut Databag {
+        let computes = self.computes.iter_mut().map(|compute| (&compute.relation, &mut compute.published));
+        let mut all = computes.chain(self.logins.iter_mut().map(|login| (&login.relation, &mut login.published)));
+        all.find(|(own, _)| *own == relation).unwrap().1
     }
 
     pub(super) fn key_file(&mut self, key: Key) -> &mut Option<SecretContent> {
