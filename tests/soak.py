@@ -225,14 +225,16 @@ class Soak:
         began = datetime.datetime.fromisoformat(seen["StartTime"]).replace(tzinfo=datetime.timezone.utc).timestamp()
         return any(node == seen.get("BatchHost") and -1 <= began - killed <= AWAY for node, killed in self.gaps)
 
-    def was_started_before_a_death(self, job):
-        """Says whether slurmctld was killed before it had written down that it had started a job. It starts many in the
-        moment between the last look and the kill."""
-        words = ["--quiet", "--no-pager", "--unit=slurmctld", "--output=short-unix", f"--grep=Allocate JobId={job} "]
+    def changed_before_a_death(self, job):
+        """Says whether slurmctld was killed before it had written down that it had started a job, or that it had put it
+        back into the queue because its machine was rebooted. It does much in the moment between the last look and the
+        kill."""
+        pattern = f"(Allocate|Requeuing) JobId={job}( |$)"
+        words = ["--quiet", "--no-pager", "--unit=slurmctld", "--output=short-unix", f"--grep={pattern}"]
         # Without a line journalctl ends with 1.
         shown = self.cluster.shell("slurmctld/0", f"journalctl {shlex.join(words)} || true")
-        starts = [float(line.split()[0]) for line in shown.splitlines()]
-        return any(ordered - SAVED_AFTER <= start <= done for start in starts for ordered, done in self.deaths)
+        changes = [float(line.split()[0]) for line in shown.splitlines()]
+        return any(ordered - SAVED_AFTER <= change <= done for change in changes for ordered, done in self.deaths)
 
     def operate(self):
         """What an operator does: nodes that Slurm keeps out of service after a reboot or a crash are looked at and
@@ -247,6 +249,8 @@ class Soak:
                     continue
                 assert reason in ("Node unexpectedly rebooted", "Duplicate jobid", "none"), (node, reason)
                 self.cluster.scontrol("update", f"nodename={node}", "state=resume")
+                # Juju's own update-status, after which the unit says so, would come within minutes.
+                self.cluster.fire(node[::-1].replace("-", "/", 1)[::-1])
             pending = self.queue("pending,requeue_hold", "JobID:20,Reason:60")
             self.waiting = len(pending)
             held = {job for job, reason in pending if "held" in reason.lower()}
@@ -258,7 +262,7 @@ class Soak:
             }
             # Slurm holds what it has had to start more than five times, and machines reboot often here.
             often = {job for job, reason in pending if "launch failure limit" in reason}
-            excused = lambda job: job in often or self.fell_into_a_gap(job) or self.was_started_before_a_death(job)
+            excused = lambda job: job in often or self.fell_into_a_gap(job) or self.changed_before_a_death(job)
             lost = {job for job in (held | stale) - self.in_doubt if not excused(job)}
             if lost:
                 self.show()
@@ -271,7 +275,7 @@ class Soak:
                     flush=True,
                 )
                 self.cluster.scontrol("requeue", job)
-        except jubilant.CLIError:
+        except (jubilant.CLIError, jubilant.TaskError, TimeoutError):
             pass  # Nobody answers: later.
 
     def show(self):

@@ -14,6 +14,7 @@ mod keys;
 mod node;
 mod reboots;
 mod reservations;
+mod sackd;
 mod slurmd;
 mod steps;
 mod takeover;
@@ -277,6 +278,8 @@ pub(crate) struct Slurm {
     sites: BTreeMap<PathBuf, Arc<Site>>,
     /// By the root of their machine.
     slurmds: BTreeMap<PathBuf, Slurmd>,
+    /// By the root of their machine.
+    sackds: BTreeMap<PathBuf, sackd::Sackd>,
     /// Machines that reach no controller.
     cut_off: BTreeSet<PathBuf>,
     journals: BTreeMap<PathBuf, Journal>,

@@ -4,6 +4,7 @@ use crate::defaults;
 use crate::files::{self, Access, FileError};
 use crate::machine::{Host, HostWriter};
 use slurm_conf::ControllerAddress;
+use std::time::Duration;
 
 /// Environment file of the packaged unit.
 pub const DEFAULTS_FILE: &str = "/etc/default/sackd";
@@ -25,6 +26,16 @@ pub fn ensure_controllers(writer: &HostWriter, controllers: &[ControllerAddress]
 pub fn remove_options(writer: &HostWriter) -> Result<bool, FileError> {
     let Some(present) = files::read_text(writer.host(), DEFAULTS_FILE)? else { return Ok(false) };
     files::replace(writer, DEFAULTS_FILE, defaults::without(&present, VARIABLE).as_bytes(), &Access::own(0o644))
+}
+
+/// Waits for as long as `patience` until sackd has fetched a configuration, and then no longer.
+pub fn await_configuration(writer: &HostWriter, path: &str, patience: Duration) {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let mut waited = Duration::ZERO;
+    while !files::exists(writer.host(), path) && waited < patience {
+        writer.pause(PAUSE);
+        waited += PAUSE;
+    }
 }
 
 /// Returns the environment file with these controllers in it. Every other line stays as it is.

@@ -85,6 +85,20 @@ pub fn failure_service(unit: &charm::UnitName, profile: &Profile) -> String {
     systemd::one_shot_service(&description, &wake.command, Wake::PATIENCE)
 }
 
+/// Returns the drop-in of a daemon that fetches its configuration from a controller. Waiting for one may take long, and
+/// giving up would need somebody to start the daemon again. A daemon that cannot start at all is given up after
+/// seconds. The charm is told of every failure: also one that systemd starts again may then wait for ever, for a key or
+/// a controller, and nobody would know.
+pub fn patient_drop_in(profile: &Profile) -> String {
+    format!(
+        "# Written by the {daemon} charm.\n[Unit]\nStartLimitIntervalSec=120\nStartLimitBurst=4\n\
+         OnFailure={failed}\n\n[Service]\nKillMode=process\nRestart=always\nRestartSec=2\n\
+         TimeoutStartSec=infinity\n",
+        daemon = profile.daemon,
+        failed = profile.failure_service(),
+    )
+}
+
 /// A change of how systemd treats the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServiceStep {

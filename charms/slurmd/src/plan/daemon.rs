@@ -12,29 +12,12 @@ use slurm_unit::Trigger;
 use slurm_unit::follower::KeySecret;
 use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
 
-/// Waiting for a controller may take long, and giving up would need somebody to start slurmd again. A slurmd that
-/// cannot start at all is given up after seconds. The charm is told of every failure: also a slurmd that systemd
-/// starts again may then wait for ever, for a key or a controller, and nobody would know.
-const DROP_IN: &str = "\
-# Written by the slurmd charm.
-[Unit]
-StartLimitIntervalSec=120
-StartLimitBurst=4
-OnFailure=slurmd-charm-failed.service
-
-[Service]
-KillMode=process
-Restart=always
-RestartSec=2
-TimeoutStartSec=infinity
-";
-
 /// Every file slurmd reads.
 pub(super) fn prepare(situation: &Situation<'_>, _: &Tried, data: &ControllerData) -> Planning<Vec<Step>> {
     let facts = situation.facts;
     let wanted = ServiceFiles {
         old_timer: false,
-        drop_in: Some(DROP_IN.to_owned()),
+        drop_in: Some(service::patient_drop_in(&names::PROFILE)),
         failure_service: Some(service::failure_service(&situation.identity.unit, &names::PROFILE)),
     };
     let files = facts.service_files()?.steps(&wanted);

@@ -60,7 +60,7 @@ impl Programs {
             stanzas.retain(|stanza| !is_it(stanza));
             stanzas.push(format!("Package: {package}\nStatus: install ok installed\nVersion: {version}\n\n"));
             match *package {
-                "slurmd" | "slurmctld" => {
+                "slurmd" | "slurmctld" | "sackd" => {
                     self.write(&format!("/usr/lib/systemd/system/{package}.service"), b"[Service]\n");
                     // They depend on whatever has the plugins that nobody can do without.
                     for plugin in

@@ -5,6 +5,7 @@ use crate::slurm::{Phase, is_on_mount};
 use crate::store::Fault;
 use slurm_ops::command::Ended;
 use slurm_ops::fence;
+use slurm_ops::sackd;
 use slurm_ops::slurmd::{SlurmdOptions, parse_defaults};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -22,6 +23,7 @@ pub(super) struct Unit {
 const FIRST_PID: u32 = 4000;
 const SLURMCTLD: &str = "slurmctld.service";
 const SLURMD: &str = "slurmd.service";
+const SACKD: &str = "sackd.service";
 
 impl Programs {
     pub(super) fn systemctl(&self, state: &mut State, words: &[&str]) -> Ended {
@@ -124,7 +126,12 @@ impl Programs {
 
     /// Says whether a service has been started, and is ready.
     pub(super) fn is_up(&self, state: &State, name: &str) -> bool {
-        let waits = name == SLURMD && self.slurm().lock().slurmd(self.root.path()) == Some(Phase::Fetching);
+        let phase = match name {
+            SLURMD => self.slurm().lock().slurmd(self.root.path()),
+            SACKD => self.slurm().lock().sackd(self.root.path()),
+            _ => None,
+        };
+        let waits = phase == Some(Phase::Fetching);
         state.units.get(name).is_some_and(|unit| unit.pid.is_some()) && !waits
     }
 
@@ -133,6 +140,7 @@ impl Programs {
         match name {
             SLURMCTLD => self.slurm().lock().stop_controller(self.root.path()),
             SLURMD => self.slurm().lock().stop_slurmd(self.root.path()),
+            SACKD => self.slurm().lock().stop_sackd(self.root.path()),
             _ => {}
         }
     }
@@ -145,13 +153,14 @@ impl Programs {
         match name {
             SLURMCTLD => self.slurm().lock().crash_controller(self.root.path()),
             SLURMD => self.slurm().lock().stop_slurmd(self.root.path()),
+            SACKD => self.slurm().lock().stop_sackd(self.root.path()),
             _ => {}
         }
     }
 
     pub(super) fn reboot(&self, state: &mut State) {
         let all: Vec<String> = state.units.keys().cloned().collect();
-        for name in all.iter().map(String::as_str).chain([SLURMCTLD, SLURMD]) {
+        for name in all.iter().map(String::as_str).chain([SLURMCTLD, SLURMD, SACKD]) {
             self.crash(state, name);
         }
         let container = self.read("/run/systemd/container");
@@ -172,7 +181,7 @@ impl Programs {
             self.stop(state, name);
         }
         // The packaged unit is skipped without its configuration, and nobody calls that a failure.
-        let mut options = None;
+        let (mut options, mut controllers) = (None, None);
         match name {
             // The store that holds it does not answer: whoever looks waits, and systemd gives up.
             SLURMCTLD if self.is_held() => {}
@@ -180,6 +189,12 @@ impl Programs {
             SLURMD => {
                 options = self.read("/etc/default/slurmd").as_deref().and_then(parse_defaults);
                 if options.is_none() {
+                    return;
+                }
+            }
+            SACKD => {
+                controllers = self.read("/etc/default/sackd").as_deref().and_then(sackd::parse_defaults);
+                if controllers.is_none() {
                     return;
                 }
             }
@@ -210,6 +225,9 @@ impl Programs {
         self.write(&format!("/proc/{pid}/cmdline"), line.as_bytes());
         if let Some(options) = options {
             self.slurm().lock().start_slurmd(self.root.path(), options);
+        }
+        if let Some(controllers) = controllers {
+            self.slurm().lock().start_sackd(self.root.path(), controllers);
         }
         if name == fence::SERVICE {
             self.fence_begins(state);
@@ -260,6 +278,7 @@ impl Programs {
                     self.slurm().lock().start_slurmd(self.root.path(), options);
                 }
             }
+            SACKD => self.slurm().lock().reload_sackd(self.root.path()),
             // One that stands by reads nothing.
             SLURMCTLD if self.slurm().lock().stands_by(self.root.path()) => {}
             SLURMCTLD => drop(self.slurm().lock().reconfigure()),

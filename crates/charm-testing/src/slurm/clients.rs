@@ -24,7 +24,10 @@ impl Slurm {
     /// Says why a client on a machine gets no answer, if so.
     fn silence(&self, root: &Path) -> Option<&'static str> {
         let own = self.controller_at(root);
-        let node = self.slurmds.get(root).filter(|slurmd| slurmd.runs());
+        let slurmd = self.slurmds.get(root).filter(|slurmd| slurmd.runs()).map(super::Slurmd::keys);
+        let sackd = self.sackds.get(root).filter(|sackd| sackd.runs()).map(super::sackd::Sackd::keys);
+        // Either of them lends clients its key.
+        let node = slurmd.or(sackd);
         let serves = self.serves(root);
         match (&self.controller, node) {
             (Some(controller), _) if controller.shut_out && (serves || self.played) => return Some(SHUT_OUT),
@@ -45,7 +48,7 @@ impl Slurm {
         if self.is_cut(&controller.root) || !Self::is_told_of(root, controller) {
             return Some(SILENCE);
         }
-        let own = node.and_then(super::Slurmd::keys).or_else(|| own.and_then(|own| own.keys.as_ref()));
+        let own = node.flatten().or_else(|| own.and_then(|own| own.keys.as_ref()));
         let known = own.zip(controller.keys.as_ref()).is_some_and(|(own, theirs)| own.convince(theirs));
         match () {
             () if !known => Some(if controller.shut_out { SILENCE } else { STRANGER }),

@@ -158,6 +158,7 @@ impl Slurm {
         let asks_at = self.now() + ASKS_AFTER;
         self.unasked = self.memory.nodes.keys().map(|name| (name.clone(), asks_at)).collect();
         self.knock();
+        self.knock_for_sackds();
         true
     }
 
@@ -244,6 +245,7 @@ impl Slurm {
                 }
                 self.beat();
                 self.push_to_all();
+                self.push_to_sackds();
                 self.knock();
                 says("")
             }

@@ -1,4 +1,4 @@
-//! Both real charms on one model in memory, in one made-up Slurm: they find each other, and lose nothing on the way.
+//! The real charms on one model in memory, in one made-up Slurm: they find each other, and lose nothing on the way.
 
 #![expect(clippy::unwrap_used, reason = "a test without its stage has to end")]
 
@@ -14,6 +14,7 @@ mod leaving_knife;
 mod leaving_partitions;
 mod leaving_returns;
 mod leaving_strangers;
+mod logins;
 mod moving;
 mod moving_knife;
 mod stage;

@@ -4,6 +4,7 @@ use charm::runtime::Charm;
 use charm::{AppName, Context, RelationId, Tools, UnitName};
 use charm_testing::{FakeJob, FakeMachine, FakeSlurm, FakeStore, Hook, Model};
 use slurm_unit::{Hands, View};
+use sackd_charm::Sackd;
 use slurmctld_charm::Slurmctld;
 use slurmd_charm::Slurmd;
 use std::collections::BTreeMap;
@@ -13,6 +14,8 @@ use std::process::ExitCode;
 
 pub const SLURMCTLD: &str = include_str!("../../../../charms/slurmctld/charmcraft.yaml");
 pub const SLURMD: &str = include_str!("../../../../charms/slurmd/charmcraft.yaml");
+
+pub const SACKD: &str = include_str!("../../../../charms/sackd/charmcraft.yaml");
 
 pub const KEY_FILE: &str = "/etc/slurm/slurm.jwks";
 pub const CONF: &str = "/etc/slurm/slurm.conf";
@@ -91,6 +94,28 @@ impl World {
         }
         self.machines.insert(unit.clone(), machine);
         unit
+    }
+
+    /// A unit of login nodes, of an application that is not integrated.
+    pub fn add_login(&mut self) -> UnitName {
+        let app = "login".parse().unwrap();
+        if self.model.status(&"login/0".parse().unwrap()).is_none() && self.logins().is_empty() {
+            self.model.deploy("login", SACKD).unwrap();
+        }
+        let unit = self.model.add_unit(&app).unwrap();
+        let machine = FakeMachine::of(&unit).in_cluster(&self.slurm).under(self.model.knife());
+        self.model.host(&unit, &machine, Sackd::EVENTS, charm_of::<Sackd>(machine.clone())).unwrap();
+        self.machines.insert(unit.clone(), machine);
+        unit
+    }
+
+    fn logins(&self) -> Vec<UnitName> {
+        self.units().into_iter().filter(|unit| unit.app().as_str() == "login").collect()
+    }
+
+    /// Integrates the login nodes, and returns the relation as the controller and as they see it.
+    pub fn integrate_logins(&self) -> (RelationId, RelationId) {
+        self.model.integrate((&self.controllers, "sackd"), (&"login".parse().unwrap(), "slurmctld")).unwrap()
     }
 
     /// Integrates both and returns the relation as the controller and as the nodes see it.

@@ -1,0 +1,175 @@
+//! What a login unit can ask, and what the answers look like. Facts only: no wishes, no steps.
+
+use crate::names;
+use charm::UnitName;
+use serde::{Deserialize, Serialize};
+use slurm_conf::ControllerAddress;
+use slurm_interface::conf_digest;
+use slurm_ops::files::{self, FileError};
+use slurm_ops::journal::{self, Cause};
+use slurm_ops::keys::{self, AUTH_KEY_FILE, KeySet};
+use slurm_ops::scontrol::{self, ControllerPing};
+use slurm_ops::source::{Source, SourceError};
+use slurm_ops::{sackd, slurmd, systemd};
+use slurm_unit::follower::{self, Controller, KeySecret};
+use slurm_unit::install::Installation;
+use slurm_unit::note::{self, Note, Noted};
+use slurm_unit::service::{Running, ServiceFiles, running};
+use slurm_unit::{Error, OptionProblem, Trigger, View};
+use std::time::Duration;
+
+charm::facts! {
+    look(view: &View, known) -> Error;
+
+    // Looks begin in this order: what takes longest comes first.
+    /// The controllers of the fetched configuration, and which of them answer. Err: nobody could be asked.
+    answers: Answers(Result<Vec<ControllerPing>, String>) = scontrol::ping(&view.host).map_err(|error| error.to_string()),
+    /// sackd, as systemd sees it.
+    daemon: Daemon(Daemon) = Daemon::look(view)?,
+    /// The relation to the controllers. None: there is none, or Juju does not know yet with whom.
+    controller: Controller(Option<Controller>) = follower::controller(view)?,
+    /// The authentication key that the controllers share.
+    key_secret: KeySecret(KeySecret) = follower::key_secret(view)?,
+    /// Who this unit is, and why this dispatch runs. Costs no process.
+    identity: Identity(Identity) = Identity::of(view)?,
+    /// Where packages come from.
+    source: Source(Result<Source, OptionProblem>) = source(view)?,
+    /// This unit, or its application, is being removed.
+    leaving: Leaving(bool) = charm::is_leaving(&view.ctx, &view.juju)?,
+    /// Juju is about to show a relation to controllers.
+    relation_expected: RelationExpected(bool) = follower::relation_expected(view)?,
+    /// sackd's port is open in Juju's eyes.
+    port_open: PortOpen(bool) = view.has_open_port(names::PORT)?,
+    /// What of Slurm is installed.
+    installation: Installation(Installation) = Installation::look(view, &names::PROFILE)?,
+    /// Our files that systemd reads.
+    service_files: ServiceFiles(ServiceFiles) = ServiceFiles::look(view, &names::PROFILE)?,
+    /// The controllers that the next start of sackd will ask.
+    start_file: StartFile(Option<Vec<ControllerAddress>>) = sackd::read_controllers(&view.host)?,
+    /// When they were written, since 1970.
+    start_file_written: StartFileWritten(Option<Duration>) = files::modified(&view.host, names::OPTIONS_FILE)?,
+    /// The authentication key on the disk.
+    key_file: KeyFile(KeyFile) = KeyFile::look(view)?,
+    /// The digest of the configuration that sackd has fetched. None: it has fetched none.
+    fetched: Fetched(Option<String>) =
+        files::read_text(&view.host, names::FETCHED_CONF)?.as_deref().map(conf_digest),
+    /// What sackd was made to load since the last boot.
+    loaded: Loaded(Loaded) = Loaded::look(view)?,
+    /// Why sackd cannot talk to the controllers, from its journal.
+    cause: Cause(Option<Cause>) = journal::cause(&view.host, names::SERVICE),
+    /// What sackd complained about when it failed, from its journal.
+    complaint: Complaint(Option<String>) = journal::last_complaint(&view.host, names::SERVICE),
+}
+
+fn source(view: &View) -> Result<Result<Source, OptionProblem>, Error> {
+    let config = view.juju.config_get()?;
+    let text = config.string(names::OPTION_SLURM_SOURCE);
+    Ok(text.parse().map_err(|error: SourceError| {
+        OptionProblem::new(names::OPTION_SLURM_SOURCE, text, error.to_string())
+    }))
+}
+
+/// Who this unit is.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    pub unit: UnitName,
+    pub trigger: Trigger,
+    /// The event alone says that this unit leaves.
+    pub departs: bool,
+    /// The hook may be one of those that take a unit down.
+    pub teardown: bool,
+    /// sackd has fetched its configuration, so that clients of Slurm work: they may be asked at once.
+    pub configured: bool,
+    /// Another daemon of Slurm has this machine. Its clients work beside that one already.
+    pub neighbour: Option<&'static str>,
+}
+
+impl Identity {
+    fn of(view: &View) -> Result<Self, Error> {
+        let (ctx, host) = (&view.ctx, &view.host);
+        let neighbour = if files::exists(host, names::SLURM_CONF) {
+            Some("slurmctld")
+        } else {
+            slurmd::read_options(host)?.map(|_| "slurmd")
+        };
+        Ok(Self {
+            unit: ctx.unit.clone(),
+            trigger: view.trigger(),
+            departs: view.departs(),
+            teardown: view.departs() || ctx.event.broken_relation().is_some(),
+            configured: files::exists(host, names::FETCHED_CONF),
+            neighbour,
+        })
+    }
+}
+
+/// sackd, as systemd sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Daemon {
+    pub running: Running,
+    /// How its last run ended.
+    pub result: String,
+    /// When it was started, in seconds since 1970.
+    pub started: Option<u64>,
+    /// systemd has not read its files since they changed.
+    pub needs_reload_of_units: bool,
+}
+
+impl Daemon {
+    fn look(view: &View) -> Result<Self, Error> {
+        let unit = systemd::state(&view.host, names::SERVICE)?;
+        Ok(Self {
+            running: running(&unit),
+            started: unit.main_started,
+            needs_reload_of_units: unit.needs_daemon_reload,
+            result: unit.result,
+        })
+    }
+}
+
+/// The authentication key on the disk.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeyFile {
+    /// None: no file, or one without keys, which is as good as none.
+    pub keys: Option<KeySet>,
+    /// Only its owner can read it.
+    pub private: bool,
+    /// When it was written, since 1970.
+    pub written: Option<Duration>,
+}
+
+impl KeyFile {
+    fn look(view: &View) -> Result<Self, Error> {
+        let keys = match keys::read_auth_keys(&view.host) {
+            Err(FileError::Content { .. }) => None,
+            other => other?,
+        };
+        let private = keys::are_private(&view.host, names::SLURM_USER)?;
+        Ok(Self { keys, private, written: files::modified(&view.host, AUTH_KEY_FILE)? })
+    }
+}
+
+/// What sackd was made to load by a reload, so that each thing is loaded once.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct Loaded {
+    /// When the key was written that is loaded.
+    pub key: Option<Duration>,
+    /// The digest of the configuration that was fetched, or should have been.
+    pub conf: Option<String>,
+}
+
+impl Note for Loaded {
+    const PATH: &'static str = names::LOADED_NOTE;
+    const VERSION: u64 = 1;
+}
+
+impl Loaded {
+    /// A note that cannot be read is as good as none: all that it spares is a repetition.
+    fn look(view: &View) -> Result<Self, Error> {
+        Ok(match note::read(&view.host)? {
+            Noted::Known(loaded) => loaded,
+            Noted::Absent | Noted::Unreadable { .. } => Self::default(),
+        })
+    }
+}

@@ -1,0 +1,17 @@
+//! The sackd charm: the login nodes of a Slurm cluster. Only wiring is here; the program itself is `main.rs`.
+
+mod actions;
+mod apply;
+mod condition;
+#[cfg(test)]
+mod dispatch_tests;
+mod facts;
+mod names;
+mod plan;
+#[cfg(test)]
+mod reference_tests;
+mod step;
+
+use slurm_ops::Machine;
+
+slurm_unit::wire_charm!(Sackd, Machine::new().with_fetched_conf(names::FETCHED_CONF));
