@@ -13,6 +13,7 @@ INTERFACES = TOP / "interfaces"
 
 # (interface, side) → examples that a writer of ours wrote.
 OWN = {
+    ("sackd", "requirer"): ["controller"],
     ("slurmd", "requirer"): ["controller"],
     ("slurmd", "provider"): ["compute", "compute-minimal", "compute-every-kind-of-option"],
     ("slurmd-peer", "application"): ["application"],
@@ -24,6 +25,7 @@ OWN = {
 }
 # Those of older or foreign writers: they must not fit, and are read or refused by name all the same.
 OTHERS = {
+    ("sackd", "requirer"): ["controller-python", "controller-python-before-2026-04"],
     ("slurmd", "requirer"): [
         "controller-not-ready",
         "controller-python",

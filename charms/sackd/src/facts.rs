@@ -64,9 +64,9 @@ charm::facts! {
 fn source(view: &View) -> Result<Result<Source, OptionProblem>, Error> {
     let config = view.juju.config_get()?;
     let text = config.string(names::OPTION_SLURM_SOURCE);
-    Ok(text.parse().map_err(|error: SourceError| {
-        OptionProblem::new(names::OPTION_SLURM_SOURCE, text, error.to_string())
-    }))
+    Ok(text
+        .parse()
+        .map_err(|error: SourceError| OptionProblem::new(names::OPTION_SLURM_SOURCE, text, error.to_string())))
 }
 
 /// Who this unit is.

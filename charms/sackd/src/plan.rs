@@ -56,7 +56,8 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
         let unit = facts.identity()?.unit.clone();
         return Ok(Plan::rest(vec![Condition::MachineTaken { daemon, unit }]));
     }
-    let mut conditions: Vec<Condition> = facts.source()?.as_ref().err().cloned().map(Condition::Option).into_iter().collect();
+    let mut conditions: Vec<Condition> =
+        facts.source()?.as_ref().err().cloned().map(Condition::Option).into_iter().collect();
     let (steps, installing) = install(facts, attempts)?;
     conditions.extend(installing);
     if !steps.is_empty() {

@@ -162,6 +162,11 @@ impl FakeMachine {
         self.programs.start(&mut self.programs.state(), service, false);
     }
 
+    /// Has a service have been started at a time, in seconds since 1970: files are dated in seconds, too.
+    pub fn set_started(&self, service: &str, seconds: u64) {
+        self.programs.state().units.entry(service.to_owned()).or_default().started = seconds;
+    }
+
     /// Takes the power away and gives it back: every daemon is gone without a word, what was in memory as well. What is
     /// enabled starts.
     pub fn reboot(&self) {

@@ -29,6 +29,7 @@ macro_rules! check_own {
 #[test]
 fn our_own_examples_are_written_as_they_are_read() {
     check_own!(ControllerData, "slurmd/examples/controller.json");
+    check_own!(ControllerData, "sackd/examples/controller.json");
     check_own!(ComputeData, "slurmd/examples/compute.json");
     check_own!(ComputeData, "slurmd/examples/compute-minimal.json");
     check_own!(ComputeData, "slurmd/examples/compute-every-kind-of-option.json");
@@ -44,6 +45,8 @@ fn examples_of_other_writers_are_read() {
     for text in [
         contract!("slurmd/examples/controller-python.json"),
         contract!("slurmd/examples/controller-python-before-2026-04.json"),
+        contract!("sackd/examples/controller-python.json"),
+        contract!("sackd/examples/controller-python-before-2026-04.json"),
         contract!("slurmd/examples/controller-specification.json"),
     ] {
         let data = ControllerData::decode(&bag(text)).unwrap().unwrap();
@@ -99,6 +102,8 @@ fn schemas_name_exactly_the_keys_that_are_written() {
     let [slurmd, peer, mount] =
         [contract!("slurmd/schema.json"), contract!("slurmctld-peer/schema.json"), contract!("mount_info/schema.json")];
     check_schema(slurmd, "requirer", written!(ControllerData, "slurmd/examples/controller.json"));
+    let login = written!(ControllerData, "sackd/examples/controller.json");
+    check_schema(contract!("sackd/schema.json"), "requirer", login);
     check_schema(slurmd, "provider", written!(ComputeData, "slurmd/examples/compute.json"));
     check_schema(peer, "application", written!(PeerApp, "slurmctld-peer/examples/application.json"));
     check_optional(peer, "unit", written!(PeerUnit, "slurmctld-peer/examples/unit-left.json"), &["left"]);

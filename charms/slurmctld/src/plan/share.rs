@@ -103,13 +103,8 @@ pub(super) fn share(
 /// What is looked at although nothing suggests that it has changed.
 pub(super) fn of_upkeep(leader: bool) -> impl Iterator<Item = Question> {
     let own = [Question::Unit, Question::PortOpen, Question::Peer, Question::RejectedHost];
-    let of_a_leader = [
-        Question::AuthInfo,
-        Question::AuthContent,
-        Question::JwtContent,
-        Question::Logins,
-        Question::Neighbours,
-    ];
+    let of_a_leader =
+        [Question::AuthInfo, Question::AuthContent, Question::JwtContent, Question::Logins, Question::Neighbours];
     own.into_iter().chain(of_a_leader.into_iter().filter(move |_| leader))
 }
 
@@ -158,7 +153,7 @@ fn note_neighbours(facts: &Facts, logins: &[Login]) -> Result<Option<Step>, Ask>
         Noted::Known(known) => *known == found,
         Noted::Unreadable { .. } => false,
     };
-    Ok((!noted).then(|| Step::NoteNeighbours(found)))
+    Ok((!noted).then_some(Step::NoteNeighbours(found)))
 }
 
 const RELOAD: Step = Step::Service(ServiceStep::ReloadUnits);

@@ -17,7 +17,7 @@ pub(super) struct Unit {
     pub(super) failed: bool,
     enabled: bool,
     /// When it was started last, in seconds since 1970.
-    started: u64,
+    pub(super) started: u64,
 }
 
 const FIRST_PID: u32 = 4000;

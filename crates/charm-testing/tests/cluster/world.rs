@@ -3,8 +3,8 @@
 use charm::runtime::Charm;
 use charm::{AppName, Context, RelationId, Tools, UnitName};
 use charm_testing::{FakeJob, FakeMachine, FakeSlurm, FakeStore, Hook, Model};
-use slurm_unit::{Hands, View};
 use sackd_charm::Sackd;
+use slurm_unit::{Hands, View};
 use slurmctld_charm::Slurmctld;
 use slurmd_charm::Slurmd;
 use std::collections::BTreeMap;

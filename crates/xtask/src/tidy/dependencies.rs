@@ -22,13 +22,21 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// A hook is a short sequential program: none of these in what a charm is made of.
 const ASYNCHRONOUS: &[&str] = &["async-std", "futures", "smol", "tokio"];
-const SEQUENTIAL: &[&str] =
-    &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit", "sackd-charm", "slurmctld-charm", "slurmd-charm"];
+const SEQUENTIAL: &[&str] = &[
+    "charm",
+    "slurm-conf",
+    "slurm-interface",
+    "slurm-ops",
+    "slurm-unit",
+    "sackd-charm",
+    "slurmctld-charm",
+    "slurmd-charm",
+];
 
 /// Only these have a test that takes the in-memory model.
 const TESTED_IN_MEMORY: &[&str] = &["charm", "slurm-unit", "sackd-charm", "slurmctld-charm", "slurmd-charm"];
 
-/// And only the in-memory model has a test that takes both charms.
+/// And only the in-memory model has a test that takes the charms.
 const TESTED_TOGETHER: &[&str] = &["slurm-interface", "slurm-unit", "sackd-charm", "slurmctld-charm", "slurmd-charm"];
 
 pub(super) fn check() -> Result<Findings> {
