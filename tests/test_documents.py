@@ -6,7 +6,9 @@ import pytest
 import yaml
 
 TOP = pathlib.Path(__file__).parent.parent
-CHARMS = ("slurmctld", "slurmd")
+CHARMS = ("slurmctld", "slurmd", "sackd")
+# Charms that share the actions about nodes.
+OF_NODES = ("slurmctld", "slurmd")
 
 
 def charmcraft(name):
@@ -47,8 +49,10 @@ def test_actions_are_those_that_the_charm_has(charm):
 @pytest.mark.parametrize("charm", CHARMS)
 def test_answers_are_those_that_the_code_gives(charm):
     """Every key that an action can answer with is in the README."""
-    places = (TOP / "charms" / charm / "src", TOP / "crates" / "slurm-unit" / "src")
+    own = TOP / "charms" / charm / "src"
+    places = (own, TOP / "crates" / "slurm-unit" / "src") if charm in OF_NODES else (own,)
     files = [path for place in places for path in place.glob("actions/*.rs") if "test" not in path.name]
+    files.append(own / "actions.rs")
     code = "".join(path.read_text() for path in files)
     given = set(re.findall(r'\.with\(\s*"([a-z.-]+)"', code))
     assert given, "no answer was found in the code at all"

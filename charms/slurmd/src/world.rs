@@ -33,6 +33,7 @@ pub(crate) fn data(hosts: &[&str]) -> ControllerData {
         auth_secret: SecretUri::new("secret:d3k2v5nmp25c762q3bvg").unwrap(),
         controllers: hosts.iter().map(|host| format!("{host}:6817").parse().unwrap()).collect(),
         slurm_version: Some("24.11.5".to_owned()),
+        conf_digest: None,
     }
 }
 
