@@ -16,7 +16,7 @@ import ha
 import host
 import sites
 import stories
-from cluster import eventually, for_a_while
+from cluster import LITTLE, eventually, for_a_while
 from tally import Tally
 
 pytestmark = pytest.mark.skipif(not host.is_juju_local(), reason="needs faults that only juju-local can make")
@@ -385,6 +385,34 @@ def test_controllers_and_nodes_join_together(trio):
     site.cluster.add_unit("compute")
     site.cluster.settle(slurmctld=3, compute=nodes + 1)
     site.prepare_nodes()
+    site.await_agreement()
+
+
+@slow
+def test_a_login_node_follows_the_controller_that_serves(trio):
+    """A slurmctld that takes over may not know the login node, and sends it nothing then."""
+    site, cluster = trio, trio.cluster
+    cluster.deploy_charm("sackd", "login", 1)
+    cluster.juju.integrate("login", APPLICATION)
+    [unit] = eventually(lambda: cluster.juju.status().get_units("login"), bool, "the login node", 60)
+    cluster.await_message(unit, "^active: login node of slurmctld$", 180)
+    fetched = lambda: cluster.on(unit, "cat", "/run/slurm/conf/slurm.conf")
+    primary = site.order()[0]
+    site.machine("poweroff", primary)
+    try:
+        site.await_serving(primary, others=True)
+        assert cluster.on(unit, "srun", LITTLE, "hostname", seconds=120).strip()
+        cluster.juju.config("compute", {"partition-config": "MaxTime=77"})
+        eventually(fetched, lambda text: "MaxTime=77" in text, "configuration of the login node", 180)
+    finally:
+        site.machine("poweron", primary)
+        site.await_boot(primary)
+        site.recover(primary)
+        cluster.restore("compute", "partition-config")
+    eventually(fetched, lambda text: "MaxTime=77" not in text, "configuration of the login node", 180)
+    assert cluster.on(unit, "srun", LITTLE, "hostname", seconds=120).strip()
+    cluster.juju.cli("remove-application", "login", "--no-prompt")
+    eventually(lambda: "login" in cluster.juju.status().apps, lambda seen: not seen, "the login node", 120)
     site.await_agreement()
 
 

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use super::fuse;
+
 /// Our own corner of the hierarchy.
 const PARENT: &str = "juju-local";
 
@@ -140,13 +142,20 @@ impl Cgroup {
         turns.fold((0, 0), |(threads, sum), turns| (threads + 1, sum + turns))
     }
 
-    /// Kills every process here and below, at once and without asking, and waits until they are gone.
+    /// Kills every process here and below, at once and without asking, and waits until they are gone. One that waits for
+    /// a file system in user space whose server waits too is helped out of it.
     pub(super) fn kill(&self) -> Result<()> {
+        /// A killed process is gone within milliseconds, unless it waits for what no signal ends.
+        const USUAL: Duration = Duration::from_secs(3);
         if !self.exists() {
             return Ok(());
         }
+        let connections = fuse::connections(&self.processes());
         let file = self.path.join("cgroup.kill");
         fs::write(&file, "1").with_context(|| format!("could not write {}", file.display()))?;
+        if wait_until(USUAL, || !self.is_populated()).is_err() {
+            fuse::abort(&connections)?;
+        }
         wait_until(Duration::from_secs(30), || !self.is_populated())
             .with_context(|| format!("processes {:?} in {} do not die", self.processes(), self.path.display()))
     }

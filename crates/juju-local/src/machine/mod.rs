@@ -21,6 +21,7 @@
 mod cgroup;
 mod clean;
 mod disk;
+mod fuse;
 pub(crate) mod image;
 mod network;
 mod power;
