@@ -1,6 +1,6 @@
 //! Makes one change, and says what is known afterwards. Nothing is decided here.
 
-use crate::facts::{Fact, Facts, KeyFile, Question};
+use crate::facts::{Fact, Facts, Question};
 use crate::names;
 use crate::step::{Outcome, Step};
 use charm::tools::Port;
@@ -47,8 +47,10 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             systemd::disable(writer, names::SERVICE)?;
             systemd::stop(writer, names::SERVICE)?;
         }
-        Step::RemoveTraces => {
-            files::remove(writer, keys::AUTH_KEY_FILE)?;
+        Step::RemoveTraces { key } => {
+            if *key {
+                files::remove(writer, keys::AUTH_KEY_FILE)?;
+            }
             sackd::remove_options(writer)?;
         }
     }
@@ -81,10 +83,9 @@ pub fn learn(facts: &mut Facts, step: &Step, _: &Outcome) {
         Step::NoteLoaded(loaded) => facts.learn(Fact::Loaded(loaded.clone())),
         Step::OpenPort => facts.learn(Fact::PortOpen(true)),
         Step::ClosePort => facts.learn(Fact::PortOpen(false)),
-        Step::RemoveTraces => {
+        Step::RemoveTraces { .. } => {
             facts.learn(Fact::StartFile(None));
-            facts.forget(&[Question::StartFileWritten]);
-            facts.learn(Fact::KeyFile(KeyFile::default()));
+            facts.forget(&[Question::StartFileWritten, Question::KeyFile]);
         }
     }
 }

@@ -197,6 +197,19 @@ fn a_machine_with_another_daemon_of_slurm_is_left_to_it() {
 }
 
 #[test]
+fn a_login_node_whose_machine_becomes_a_compute_node_makes_way() {
+    let (login, _) = Login::joined();
+    let key = login.machine.read(KEY_FILE);
+    let slurmd = "SLURMD_OPTIONS=-Z -N c-0 --conf 'CPUs=1' --conf-server c1:6817\n";
+    login.machine.write("/etc/default/slurmd", slurmd);
+    login.hook(&Hook::named("update-status"));
+    assert!(!login.machine.is_running(names::SERVICE) && login.model.ports(&login.unit).is_empty());
+    assert_eq!(login.machine.read(KEY_FILE), key, "slurmd has the same one");
+    assert!(login.shown().starts_with("blocked: slurmd is on this machine"), "{}", login.shown());
+    assert!(login.hook(&Hook::named("update-status")).writes().is_empty());
+}
+
+#[test]
 fn an_action_that_explains_changes_nothing() {
     let (login, _) = Login::joined();
     login.machine.crash(names::SERVICE);

@@ -53,8 +53,14 @@ pub fn plan(facts: &Facts, attempts: &Tried) -> Planned<Sackd> {
 
 fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
     if let Some(daemon) = facts.identity()?.neighbour {
+        // Both would want the same port and the same directory below /run.
+        let steps = end(facts)?;
         let unit = facts.identity()?.unit.clone();
-        return Ok(Plan::rest(vec![Condition::MachineTaken { daemon, unit }]));
+        return Ok(if steps.is_empty() {
+            Plan::rest(vec![Condition::MachineTaken { daemon, unit }])
+        } else {
+            Plan::steps(steps)
+        });
     }
     let mut conditions: Vec<Condition> =
         facts.source()?.as_ref().err().cloned().map(Condition::Option).into_iter().collect();
@@ -112,12 +118,13 @@ fn unrelated(facts: &Facts, mut conditions: Vec<Condition>) -> Planning<Decision
 /// Ends what this unit has begun. Another daemon's key and options stay.
 fn end(facts: &Facts) -> Planning<Vec<Step>> {
     facts.need(&[Question::StartFile, Question::KeyFile, Question::Daemon, Question::PortOpen])?;
+    let alone = facts.identity()?.neighbour.is_none();
     let (begun, mut steps) = (facts.start_file()?.is_some(), Vec::new());
     if begun && facts.daemon()?.running != Running::Stopped {
         steps.push(Step::StopDaemon);
     }
-    if begun || (facts.identity()?.neighbour.is_none() && facts.key_file()?.keys.is_some()) {
-        steps.push(Step::RemoveTraces);
+    if begun || (alone && facts.key_file()?.keys.is_some()) {
+        steps.push(Step::RemoveTraces { key: alone });
     }
     if *facts.port_open()? {
         steps.push(Step::ClosePort);

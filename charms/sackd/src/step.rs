@@ -30,8 +30,10 @@ pub enum Step {
     ClosePort,
     /// Stops sackd for good.
     StopDaemon,
-    /// Removes what sackd reads: options and key.
-    RemoveTraces,
+    /// Removes what sackd reads: options, and the key unless another daemon needs it here.
+    RemoveTraces {
+        key: bool,
+    },
 }
 
 /// What a step found out.
@@ -56,7 +58,8 @@ impl fmt::Display for Step {
             Self::OpenPort => write!(formatter, "open port {}", names::PORT),
             Self::ClosePort => write!(formatter, "close port {}", names::PORT),
             Self::StopDaemon => write!(formatter, "stop sackd"),
-            Self::RemoveTraces => write!(formatter, "remove the key and sackd's options"),
+            Self::RemoveTraces { key: true } => write!(formatter, "remove the key and sackd's options"),
+            Self::RemoveTraces { key: false } => write!(formatter, "remove sackd's options"),
         }
     }
 }
