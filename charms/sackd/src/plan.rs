@@ -7,8 +7,7 @@ use crate::condition::Condition;
 use crate::facts::{Facts, KeyFile, Loaded, Question};
 use crate::names;
 use crate::step::{Outcome, Step};
-use charm::Status;
-use charm::runtime::{Ask, Attempts, Condition as _, Plan, Planned};
+use charm::runtime::{Ask, Attempts, Plan, Planned};
 use slurm_interface::ControllerData;
 use slurm_unit::Trigger;
 use slurm_unit::follower::{self, Controller, FollowerCondition, KeySecret, RemoteData};
@@ -37,15 +36,13 @@ const OF_A_RUNNING_DAEMON: [Question; 3] = [Question::Answers, Question::Fetched
 pub fn plan(facts: &Facts, attempts: &Tried) -> Planned<Sackd> {
     let identity = facts.identity()?;
     if identity.departs || (identity.teardown && *facts.leaving()?) {
-        let steps = end(facts)?;
-        return Ok(if steps.is_empty() { Plan::rest(vec![Condition::Leaving]) } else { Plan::steps(steps) });
+        return Ok(Plan::steps_or(end(facts)?, Condition::Leaving));
     }
     let at_once = if identity.configured { [&OF_A_RUNNING_DAEMON[..], &OF_A_MEMBER].concat() } else { Vec::new() };
     facts.need(&[&ALWAYS[..], &at_once].concat())?;
     let decision = decide(facts, attempts)?;
-    let well = decision.conditions.iter().all(|condition| matches!(condition.status(), Status::Active(_)));
     // A unit that is removed begins nothing, and is never blocked: Juju 4 drops a leaving unit that is.
-    if (!decision.steps.is_empty() || !well) && *facts.leaving()? {
+    if (!decision.steps.is_empty() || !decision.is_well()) && *facts.leaving()? {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
     Ok(decision)
@@ -54,13 +51,8 @@ pub fn plan(facts: &Facts, attempts: &Tried) -> Planned<Sackd> {
 fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
     if let Some(daemon) = facts.identity()?.neighbour {
         // Both would want the same port and the same directory below /run.
-        let steps = end(facts)?;
         let unit = facts.identity()?.unit.clone();
-        return Ok(if steps.is_empty() {
-            Plan::rest(vec![Condition::MachineTaken { daemon, unit }])
-        } else {
-            Plan::steps(steps)
-        });
+        return Ok(Plan::steps_or(end(facts)?, Condition::MachineTaken { daemon, unit }));
     }
     let mut conditions: Vec<Condition> =
         facts.source()?.as_ref().err().cloned().map(Condition::Option).into_iter().collect();

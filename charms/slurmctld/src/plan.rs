@@ -27,8 +27,7 @@ use crate::identity::{self, Identity, Role};
 use crate::names;
 use crate::place::Place;
 use crate::step::{Outcome, Step};
-use charm::Status;
-use charm::runtime::{Condition as _, Planned};
+use charm::runtime::Planned;
 use leaving::Departures;
 use reboots::Rebooting;
 use slurm_conf::PartitionName;
@@ -58,8 +57,7 @@ pub fn plan(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
     let removes =
         || facts.applications().is_ok_and(|noted| noted.known().is_some_and(|all| all.removing().count() > 0));
     let begins = plan.steps.iter().any(|step| step.is_for_a_unit_that_stays() || removes());
-    let ill = || plan.conditions.iter().any(|condition| !matches!(condition.status(), Status::Active(_)));
-    if (begins || (plan.steps.is_empty() && ill())) && *facts.leaving()? {
+    if (begins || (plan.steps.is_empty() && !plan.is_well())) && *facts.leaving()? {
         return handover::leave(facts, attempts);
     }
     Ok(plan)

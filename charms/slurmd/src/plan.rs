@@ -14,8 +14,7 @@ use crate::facts::{Facts, Question};
 use crate::names;
 use crate::node::lifecycle::Lifecycle;
 use crate::step::{Outcome, Step};
-use charm::Status;
-use charm::runtime::{Ask, Attempts, Condition as _, Plan, Planned};
+use charm::runtime::{Ask, Attempts, Plan, Planned};
 use charm::tools::relation::missing;
 use slurm_conf::PartitionName;
 use slurm_interface::{ComputeData, ControllerData};
@@ -65,10 +64,9 @@ pub fn plan(facts: &Facts, attempts: &Tried) -> Planned<Slurmd> {
     let at_once = if identity.configured { [&OF_A_RUNNING_NODE[..], &OF_A_MEMBER].concat() } else { Vec::new() };
     facts.need(&[&ALWAYS[..], &at_once].concat())?;
     let decision = decide(facts, attempts)?;
-    let well = decision.conditions.iter().all(|condition| matches!(condition.status(), Status::Active(_)));
     // A unit that is removed does all of it in its first teardown hook, which is near. And Juju 4 drops a leaving unit
     // that is blocked.
-    if (!decision.steps.is_empty() || !well) && *facts.leaving()? {
+    if (!decision.steps.is_empty() || !decision.is_well()) && *facts.leaving()? {
         return Ok(Plan::rest(vec![Condition::Leaving]));
     }
     Ok(decision)

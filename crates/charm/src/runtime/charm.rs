@@ -103,6 +103,18 @@ impl<Step, Condition> Plan<Step, Condition> {
     pub fn rest(conditions: Vec<Condition>) -> Self {
         Self { steps: Vec::new(), conditions }
     }
+
+    /// Returns a plan with these steps, or one that rests for a reason if there are none.
+    pub fn steps_or(steps: Vec<Step>, otherwise: Condition) -> Self {
+        if steps.is_empty() { Self::rest(vec![otherwise]) } else { Self::steps(steps) }
+    }
+}
+
+impl<Step, Reason: Condition> Plan<Step, Reason> {
+    /// Says whether none of the reasons is worse than active.
+    pub fn is_well(&self) -> bool {
+        self.conditions.iter().all(|condition| matches!(condition.status(), Status::Active(_)))
+    }
 }
 
 /// A reason why a unit is not as it should be.
