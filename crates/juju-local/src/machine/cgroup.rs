@@ -142,8 +142,8 @@ impl Cgroup {
         turns.fold((0, 0), |(threads, sum), turns| (threads + 1, sum + turns))
     }
 
-    /// Kills every process here and below, at once and without asking, and waits until they are gone. One that waits for
-    /// a file system in user space whose server waits too is helped out of it.
+    /// Kills every process here and below, at once and without asking, and waits until they are gone. One that waits
+    /// for a file system in user space whose server waits too is helped out of it.
     pub(super) fn kill(&self) -> Result<()> {
         /// A killed process is gone within milliseconds, unless it waits for what no signal ends.
         const USUAL: Duration = Duration::from_secs(3);
