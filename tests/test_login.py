@@ -1,4 +1,6 @@
 """Login nodes: users submit from them, and they follow the controllers through whatever happens to these."""
+import json
+
 import pytest
 
 from cluster import LITTLE, eventually
@@ -46,9 +48,26 @@ def test_a_user_submits_from_the_login_node(login):
 def test_the_login_node_runs_no_slurmd_and_its_key_is_private(login):
     assert login.on("login/0", "sinfo", "--noheader", "--Node", "--format=%N").split() == ["compute-0"]
     assert login.root("login/0", "stat", "--format=%U:%G %a", "/etc/slurm/slurm.jwks").strip() == "slurm:slurm 600"
-    assert login.root("login/0", "apt-mark", "showhold").split() == ["sackd", "slurm-client", "slurm-wlm-basic-plugins"]
+    held = login.root("login/0", "apt-mark", "showhold").split()
+    assert held == ["sackd", "slurm-client", "slurm-wlm-basic-plugins", "slurm-wlm-jwt-plugin"]
     with_key = login.root("login/0", "cat", "/etc/slurm/slurm.jwks")
     assert with_key == login.root("slurmctld/0", "cat", "/etc/slurm/slurm.jwks")
+
+
+@pytest.mark.core
+def test_a_token_makes_a_client_the_user_it_is_for(login):
+    """It is in a secret, and neither in the answer nor in a log."""
+    answer = login.act("slurmctld/0", "token", user="ubuntu", lifespan=600)
+    shown = json.loads(login.juju.cli("show-secret", "--reveal", "--format=json", answer["secret"]))
+    [secret] = shown.values()
+    token = secret["content"]["Data"]["token"]
+    assert token not in json.dumps(answer)
+    assert token not in login.juju.cli("debug-log", "--limit", "500", "--no-tail")
+    words = ["sudo", "env", f"SLURM_JWT={token}", "sbatch", "--parsable", "--chdir=/tmp", LITTLE, "--wrap", "true"]
+    job = login.on("login/0", *words).strip()
+    login.await_job(job, "COMPLETED")
+    assert login.job(job)["UserId"].startswith("ubuntu("), "root is ubuntu with this token"
+    assert "max-token-lifespan" in login.refuse("slurmctld/0", "token", user="ubuntu", lifespan=100000)
 
 
 @pytest.mark.core

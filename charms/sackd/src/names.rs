@@ -16,7 +16,8 @@ pub const PROFILE: Profile = Profile {
     service: SERVICE,
     packages: Selection {
         required: &["sackd", "slurm-client"],
-        optional: &["slurm-wlm-basic-plugins"],
+        // The second one is for users who have a token.
+        optional: &["slurm-wlm-basic-plugins", "slurm-wlm-jwt-plugin"],
         plugin: "auth_slurm.so",
         services: &[SERVICE, "munge.service"],
     },

@@ -8,6 +8,7 @@ mod lost_jobs;
 mod nodes;
 mod reboot;
 mod smoke;
+mod token;
 
 use crate::{Slurmctld, names};
 use charm::runtime::Dispatch;
@@ -34,6 +35,7 @@ pub fn act(act: &Act<'_>, action: &ActionName) -> Result<ActionResults, ActionFa
         names::ACTION_SMOKE_TEST => smoke::test(act),
         names::ACTION_REBOOT => reboot::reboot(act),
         names::ACTION_EXPLAIN => explain::explain(act),
+        names::ACTION_TOKEN => token::token(act),
         other => Err(ActionFailure::refused(format!("this charm has no action {other}"))),
     }
 }

@@ -19,6 +19,7 @@ pub const OPTION_PARAMETERS: &str = "slurm-conf-parameters";
 pub const OPTION_CGROUP_PARAMETERS: &str = "cgroup-parameters";
 pub const OPTION_PROCESS_TRACKING: &str = "process-tracking";
 pub const OPTION_NETWORK_STATE: &str = "use-network-state";
+pub const OPTION_TOKEN_LIFESPAN: &str = "max-token-lifespan";
 pub const OPTION_SOURCE: &str = "slurm-source";
 
 pub const ACTION_RESUME: &str = "resume";
@@ -33,6 +34,7 @@ pub const ACTION_DESTROY_JOBS: &str = "destroy-jobs";
 pub const ACTION_SMOKE_TEST: &str = "smoke-test";
 pub const ACTION_REBOOT: &str = "reboot";
 pub const ACTION_EXPLAIN: &str = "explain";
+pub const ACTION_TOKEN: &str = "token";
 
 /// Who this charm is.
 pub const PROFILE: Profile =
@@ -106,6 +108,10 @@ pub const JWT_SECRET_DESCRIPTION: &str = "key that signs the tokens of this clus
 /// The content of these secrets; the second one is in the first only.
 pub const SECRET_KEY: &str = "key";
 pub const SECRET_KEY_ID: &str = "keyid";
+/// Before the name of a user: the secret with the token that was handed out last.
+pub const TOKEN_SECRET: &str = "slurm-token-";
+/// The content of such a secret.
+pub const SECRET_TOKEN: &str = "token";
 
 #[cfg(test)]
 mod tests {
@@ -144,10 +150,11 @@ mod tests {
             OPTION_CGROUP_PARAMETERS,
             OPTION_PROCESS_TRACKING,
             OPTION_NETWORK_STATE,
+            OPTION_TOKEN_LIFESPAN,
             OPTION_SOURCE,
         ];
         assert_eq!(declared(&["config", "options"]), names(&options));
-        let actions: [(&str, &[&str], bool); 12] = [
+        let actions: [(&str, &[&str], bool); 13] = [
             (ACTION_RESUME, &["nodename"], false),
             (ACTION_DRAIN, &["nodename", "reason"], false),
             (ACTION_SET_NODE_STATE, &["nodes", "state", "reason"], false),
@@ -160,6 +167,7 @@ mod tests {
             (ACTION_SMOKE_TEST, &["nodes", "timeout"], false),
             (ACTION_REBOOT, &["nodes", "asap", "max-unavailable", "reason", "cancel"], false),
             (ACTION_EXPLAIN, &["node", "job"], true),
+            (ACTION_TOKEN, &["user", "lifespan"], false),
         ];
         assert_eq!(declared(&["actions"]), actions.iter().map(|(name, ..)| (*name).to_owned()).collect());
         for (name, parameters, parallel) in actions {

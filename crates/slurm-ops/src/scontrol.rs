@@ -15,6 +15,7 @@ mod reconfigure;
 mod reservation;
 mod settings;
 mod smoke;
+mod token;
 
 pub use by_hand::{job_count, node_count, node_settings, partition_settings, update};
 pub use glance::{Glance, glance};
@@ -36,6 +37,7 @@ pub use reconfigure::{Candidate, Reconfigure, can_reconfigure, check, check_and_
 pub use reservation::{ReservationRecord, reservations, reservations_naming};
 pub use settings::{ControllerSettings, settings};
 pub use smoke::{Smoke, smoke};
+pub use token::{Token, UserName, token};
 
 use crate::command::{Command, CommandError, Output};
 use crate::machine::{Host, HostWriter};

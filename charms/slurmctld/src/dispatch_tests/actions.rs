@@ -334,3 +334,33 @@ fn a_controller_on_its_own_disk_adopts_nothing() {
     );
     assert_eq!(cluster.machine.read("/var/lib/slurm/checkpoint/state/.cluster"), marker);
 }
+
+#[test]
+fn a_token_is_in_a_secret_and_nowhere_else() {
+    let cluster = cluster();
+    let done = run(&cluster, "token", json!({"user": "alice", "lifespan": 600}));
+    assert_eq!(done.failure, None);
+    let secret = || cluster.model.secret(&cluster.app, "slurm-token-alice").unwrap();
+    assert_eq!(secret()["token"], "header.username=alice.lifespan=600");
+    assert_eq!((done.results["user"].as_str(), done.results["lifespan"].as_str()), ("alice", "600"));
+    assert_eq!(done.results["read"], format!("juju show-secret --reveal {}", done.results["secret"]));
+    assert!(!format!("{done:?}").contains("header."), "{done:#?}");
+    assert!(!cluster.machine.take_calls().iter().any(|call| call.contains("header.")));
+    // The next one is in the same secret.
+    let again = answers(&cluster, "token", json!({"user": "alice", "lifespan": 700}));
+    assert_eq!(again["secret"], done.results["secret"]);
+    assert_eq!(secret()["token"], "header.username=alice.lifespan=700");
+}
+
+#[test]
+fn a_token_that_the_operator_does_not_want_is_refused_by_name() {
+    let cluster = cluster();
+    let asks = |user: &str, lifespan: u64| refuses(&cluster, "token", json!({"user": user, "lifespan": lifespan}));
+    let longest = "lifespan 86401: the option max-token-lifespan allows at most 86400 seconds";
+    assert_eq!(asks("alice", 86401), longest);
+    for user in ["", "-x", "a b", "a\nlifespan=1", "a=b", "alice,bob"] {
+        assert!(asks(user, 60).contains("expected the name of a user"), "{user:?}");
+    }
+    cluster.model.set_option(&cluster.app, "max-token-lifespan", 0.into()).unwrap();
+    assert_eq!(asks("alice", 60), "lifespan 60: the option max-token-lifespan allows at most 0 seconds");
+}

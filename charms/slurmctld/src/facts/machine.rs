@@ -11,7 +11,7 @@ use slurm_ops::{address, files, heartbeat, hostname, packages, sentinel, store};
 use slurm_unit::{Error, View};
 use std::time::Duration;
 
-pub(super) fn host(view: &View) -> Result<Host, Error> {
+pub fn host(view: &View) -> Result<Host, Error> {
     let container = hostname::container(&view.host)?.is_some();
     Ok(Host { name: hostname::short(&view.host)?, container, plugins: packages::plugins(&view.host) })
 }

@@ -125,6 +125,7 @@ impl Slurm {
             ["reboot", rest @ ..] => self.request_reboot(rest),
             ["cancel_reboot", name] => self.cancel_reboot(name),
             ["show", "reservation", ..] => says(self.shown_reservations().to_string()),
+            ["token", user, lifespan] => says(format!("SLURM_JWT=header.{user}.{lifespan}\n")),
             ["reconfigure"] => self.reconfigure(),
             ["update", what, changes @ ..] => self.update(what, changes),
             ["create", what] => match what.split_once('=') {
