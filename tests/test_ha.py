@@ -284,6 +284,9 @@ def test_what_changed_just_before_a_crash_has_changed_after_it(trio, change):
         assert read() == after
     finally:
         trio.machine("poweron", primary)
+        # Jobs of other stories last longer than this partition would allow.
+        cluster.restore("compute", "partition-config")
+        cluster.juju.config(APPLICATION, {"slurm-conf-parameters": ha.PARAMETERS})
     trio.await_agreement(sites.COMES_BACK + 120)
     trio.await_primary()
 
