@@ -7,7 +7,7 @@ _default:
 setup:
     cargo xtask setup
 
-# Build both charms and juju-local into dist/
+# Build the charms and juju-local into dist/
 pack *arguments:
     cargo xtask pack {{arguments}}
 

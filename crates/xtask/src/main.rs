@@ -34,7 +34,7 @@ struct Arguments {
 enum Task {
     /// Installs what the other commands need on this machine, and says what and why
     Setup,
-    /// Builds both charms and juju-local into dist/
+    /// Builds the charms and juju-local into dist/
     Pack(pack::Arguments),
     /// Deploys slurmctld and two compute units on juju-local and runs a job on them, or has a controller fail
     Demo(demo::Arguments),
