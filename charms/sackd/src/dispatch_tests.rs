@@ -128,10 +128,10 @@ fn a_configuration_that_does_not_come_is_asked_for_once() {
     let bag = Databag::from([("slurm_conf_digest".to_owned(), json!("0123456789abcdef").to_string())]);
     login.model.play(&login.controller, &relation, &bag).unwrap();
     login.hook(&Hook::app_changed(&relation, &login.controller));
-    let reloads = |calls: &[String]| calls.iter().filter(|call| call.contains("reload --")).count();
-    assert_eq!(reloads(&login.machine.take_calls()), 1);
+    let restarts = |calls: &[String]| calls.iter().filter(|call| call.contains(" restart ")).count();
+    assert_eq!(restarts(&login.machine.take_calls()), 1);
     login.hook(&Hook::named("update-status"));
-    assert_eq!(reloads(&login.machine.take_calls()), 0);
+    assert_eq!(restarts(&login.machine.take_calls()), 0);
     assert_eq!(login.shown(), "active: login node of slurmctld", "jobs can be submitted all the same");
 }
 

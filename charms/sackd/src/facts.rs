@@ -149,7 +149,7 @@ impl KeyFile {
     }
 }
 
-/// What sackd was made to load by a reload, so that each thing is loaded once.
+/// What sackd was made to load by a reload or a restart, so that each thing is loaded once.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Loaded {

@@ -202,11 +202,15 @@ impl Member<'_> {
             let lost = self.is_outdated()? && !tried(&Step::RestartDaemon) && !tried(&Step::StartDaemon);
             return Ok(if lost { vec![Step::RestartDaemon] } else { Vec::new() });
         }
-        let loaded = facts.loaded()?;
-        let due = Loaded { key: self.new_key(key)?.or(loaded.key), conf: self.new_conf()?.or(loaded.conf.clone()) };
-        // Noted afterwards: a reload that is repeated after a kill is only one too many.
-        let reload = due != *loaded && !tried(&Step::ReloadDaemon);
-        Ok(if reload { vec![Step::ReloadDaemon, Step::NoteLoaded(due)] } else { Vec::new() })
+        let (loaded, new_key, new_conf) = (facts.loaded()?, self.new_key(key)?, self.new_conf()?);
+        // A reload reads the key alone; only a start fetches the configuration, and reads the key as well.
+        let step = if new_conf.is_some() { Step::RestartDaemon } else { Step::ReloadDaemon };
+        if (new_key.is_none() && new_conf.is_none()) || tried(&step) {
+            return Ok(Vec::new());
+        }
+        let due = Loaded { key: new_key.or(loaded.key), conf: new_conf.or(loaded.conf.clone()) };
+        // Noted afterwards: what is repeated after a kill is only one too many.
+        Ok(vec![step, Step::NoteLoaded(due)])
     }
 
     /// Returns when the key on the disk was written, if sackd has not loaded it.

@@ -21,10 +21,11 @@ pub enum Step {
     /// Writes the controllers that the next start of sackd will ask.
     WriteOptions(Vec<ControllerAddress>),
     StartDaemon,
+    /// Has sackd fetch the configuration and register again. Calls of clients fail for a moment.
     RestartDaemon,
-    /// Has sackd read its key, fetch the configuration and register again. No call of a client fails meanwhile.
+    /// Has sackd read its key, and nothing else. No call of a client fails meanwhile.
     ReloadDaemon,
-    /// Notes what a reload is for, so that each key and each configuration counts once.
+    /// Notes what a reload or a restart was for, so that each key and each configuration counts once.
     NoteLoaded(Loaded),
     OpenPort,
     ClosePort,
@@ -54,7 +55,7 @@ impl fmt::Display for Step {
             Self::StartDaemon => write!(formatter, "start sackd"),
             Self::RestartDaemon => write!(formatter, "restart sackd"),
             Self::ReloadDaemon => write!(formatter, "reload sackd"),
-            Self::NoteLoaded(_) => write!(formatter, "note why sackd is reloaded"),
+            Self::NoteLoaded(_) => write!(formatter, "note what sackd has loaded"),
             Self::OpenPort => write!(formatter, "open port {}", names::PORT),
             Self::ClosePort => write!(formatter, "close port {}", names::PORT),
             Self::StopDaemon => write!(formatter, "stop sackd"),

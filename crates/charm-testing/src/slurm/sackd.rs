@@ -46,16 +46,11 @@ impl Slurm {
         self.sackds.get(root).map(|sackd| sackd.phase)
     }
 
-    /// Has sackd do what it does at SIGHUP: read its key, fetch and register. If it cannot, it goes on as before.
+    /// Has sackd do what it does at SIGHUP: read its key. It neither fetches nor registers then.
     pub(crate) fn reload_sackd(&mut self, root: &Path) {
         let keys = Keys::read(root);
         if let Some(sackd) = self.sackds.get_mut(root) {
-            let before = std::mem::replace(&mut sackd.keys, keys);
-            if !self.serve_sackd(root)
-                && let Some(sackd) = self.sackds.get_mut(root)
-            {
-                sackd.keys = before;
-            }
+            sackd.keys = keys;
         }
     }
 
@@ -74,7 +69,9 @@ impl Slurm {
         let known: Vec<PathBuf> =
             self.sackds.iter().filter(|(_, sackd)| sackd.known).map(|(root, _)| root.clone()).collect();
         for root in known {
-            self.reload_sackd(&root);
+            if self.serve_sackd(&root) {
+                self.reload_sackd(&root);
+            }
         }
     }
 

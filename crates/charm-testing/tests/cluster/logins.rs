@@ -52,13 +52,13 @@ fn a_login_node_joins_in_any_order() {
 }
 
 #[test]
-fn a_changed_configuration_reaches_it_without_a_reload() {
+fn a_changed_configuration_reaches_it_without_a_restart() {
     let world = with_login(Model::new());
     world.machine("login/0").take_calls();
     world.model.set_option(&world.computes, "partition-config", "MaxTime=60".into()).unwrap();
     world.model.settle();
     assert_follows(&world);
-    assert!(!world.machine("login/0").take_calls().iter().any(|call| call.contains("reload")));
+    assert!(!world.machine("login/0").take_calls().iter().any(|call| call.contains("start ")));
     world.assert_rest();
 }
 
