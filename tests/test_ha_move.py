@@ -93,8 +93,8 @@ def stops(site, since):
 
 
 def was_cut_off(submission, stops):
-    """Says whether a client had its connection taken and then reset because slurmctld stopped: nothing was accepted, and
-    the client was told."""
+    """Says whether a client had its connection taken and then reset because slurmctld stopped: nothing was accepted,
+    and the client was told."""
     during = any(submission.begun <= up and submission.ended >= stopped for stopped, up in stops)
     return "Connection reset by peer" in submission.error and during
 
