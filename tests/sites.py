@@ -112,6 +112,13 @@ class Site(Faults):
             eventually(self.answers, bool, "a controller answers", seconds)
         return found
 
+    def await_served(self, host, since, seconds=TAKES_OVER):
+        """Waits until any other host has served since then, for however short a time, by the journals."""
+        script = f"journalctl --quiet --unit=slurmctld --output=cat --since=@{int(since)}"
+        others = [machine for name, machine in self.controllers().items() if name != host]
+        served = lambda: any("Running as primary controller" in self.look(machine, script, 20) for machine in others)
+        eventually(served, bool, f"anybody but {host} has served", seconds)
+
     def pause_until(self, moment):
         """A fault lasts for a while."""
         time.sleep(max(0, moment - time.time()))

@@ -523,14 +523,19 @@ def test_the_controllers_are_shown(trio):
 
 @slow
 def test_a_backup_that_serves_says_so(trio):
-    primary, backup, _ = trio.order()
-    trio.stop_daemon(primary)
-    trio.await_serving(backup)
-    for host in (backup, trio.order()[2]):
-        trio.fire(trio.unit_of(host))
-    trio.cluster.await_message(trio.unit_of(backup), r"^active: backup1 - UP; serves", 60)
-    trio.cluster.await_message(trio.unit_of(trio.order()[2]), rf"^active: backup2 - UP; {backup} serves", 60)
-    trio.start_daemon(primary)
+    primary, backup, last = trio.order()
+    # A slurmctld that was only stopped would be started again by its charm, and take control back.
+    trio.machine("poweroff", primary)
+    try:
+        trio.await_serving(backup)
+        for host in (backup, last):
+            trio.fire(trio.unit_of(host))
+        trio.cluster.await_message(trio.unit_of(backup), r"^active: backup1 - UP; serves", 60)
+        trio.cluster.await_message(trio.unit_of(last), rf"^active: backup2 - UP; {backup} serves", 60)
+    finally:
+        trio.machine("poweron", primary)
+        trio.await_boot(primary)
+        trio.recover(primary)
     trio.await_agreement(sites.COMES_BACK + 120)
 
 
