@@ -23,7 +23,8 @@ charm::facts! {
 
     // Looks begin in this order: what takes longest comes first.
     /// The controllers of the fetched configuration, and which of them answer. Err: nobody could be asked.
-    answers: Answers(Result<Vec<ControllerPing>, String>) = scontrol::ping(&view.host).map_err(|error| error.to_string()),
+    answers: Answers(Result<Vec<ControllerPing>, String>) =
+        scontrol::ping(&view.host).map_err(|error| error.to_string()),
     /// sackd, as systemd sees it.
     daemon: Daemon(Daemon) = Daemon::look(view)?,
     /// The relation to the controllers. None: there is none, or Juju does not know yet with whom.

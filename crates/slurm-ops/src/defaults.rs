@@ -1,4 +1,5 @@
-//! Environment files below `/etc/default`, of which a unit of systemd takes one variable: the options of a daemon. Pure.
+//! Environment files below `/etc/default`, of which a unit of systemd takes one variable: the options of a daemon.
+//! Pure.
 //!
 //! systemd splits the variable into words and honours quotes. Every other line of the file is somebody else's.
 

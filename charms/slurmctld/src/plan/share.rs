@@ -139,7 +139,7 @@ fn readers<'f>(situation: &Situation<'f>, logins: &'f [Login]) -> Vec<Reader<'f>
     computes.chain(logins).collect()
 }
 
-/// Looks for login nodes where nothing suggests that there are none. After a change of the configuration that is a note.
+/// Looks for login nodes, unless nothing but the configuration has changed and the note says that there are none.
 fn logins(facts: &Facts, upkeep: bool) -> Result<&[Login], Ask> {
     let none = matches!(facts.neighbours()?, Noted::Absent)
         || facts.neighbours()?.known().is_some_and(|noted| !noted.are_at(names::ENDPOINT_SACKD));

@@ -194,7 +194,8 @@ impl Slurm {
             "name": name, "state": self.state_of(name, node), "reason": node.reason, "hostname": "host",
             "boot_time": time(node.booted), "slurmd_start_time": time(node.started),
             "features": node.features, "partitions": self.partitions_of(node), "real_memory": node.real_memory,
-            "cpus": node.cpus, "comment": node.comment, "version": if heard { "24.11.5" } else { "" }, "weight": node.weight, "gres": node.gres,
+            "cpus": node.cpus, "comment": node.comment, "version": if heard { "24.11.5" } else { "" },
+            "weight": node.weight, "gres": node.gres,
             "reason_set_by_user": if node.reason.is_empty() { "" } else { "root" },
         })
     }
