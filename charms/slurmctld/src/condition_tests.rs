@@ -230,7 +230,8 @@ fn statuses() -> Vec<Status> {
         fence: fence(),
     };
     let moves = [Step::MoveToStore(luggage()), Step::MoveToDisk(luggage())];
-    let steps = [Step::StartDaemon, Step::RestartDaemon, hand_over].into_iter().chain(moves).collect::<Vec<_>>();
+    let mail = Step::Mail(crate::mail::MailStep::Install);
+    let steps = [Step::StartDaemon, Step::RestartDaemon, hand_over, mail].into_iter().chain(moves).collect::<Vec<_>>();
     statuses.extend(steps.iter().filter_map(crate::apply::announce));
     statuses.extend([Status::maintenance("installing slurmctld"), Status::waiting("retrying after error: no")]);
     statuses
