@@ -9,6 +9,8 @@
 //! | [`ControllerData`] | the leader of slurmctld, for an application of compute nodes |
 //! | [`ComputeData`] | the leader of slurmd, for the controller |
 //! | [`PeerApp`], [`PeerUnit`] | the leader of slurmctld and each of its units, for each other |
+//! | [`AccountingKeys`], [`AccountingHost`] | the leader of slurmctld for slurmdbd, and the other way round |
+//! | [`DatabaseRequest`], [`DatabaseAnswer`] | the leader of slurmdbd, and the database |
 //! | [`MountRequest`], [`MountState`] | the leader of slurmctld, and the file system client beside it |
 //!
 //! # Writing
@@ -61,16 +63,20 @@
 //! The contracts are in `interfaces/`: who writes which key and when, a JSON schema, and examples that tests hold
 //! against both.
 
+mod accounting;
 mod compute;
 mod controller;
 mod databag;
+mod database;
 mod mount;
 mod peer;
 mod secret;
 
+pub use accounting::{AccountingHost, AccountingKeys};
 pub use compute::ComputeData;
 pub use controller::{ControllerData, conf_digest};
 pub use databag::{Databag, DecodeError};
+pub use database::{CredentialSource, DatabaseAnswer, DatabaseEndpoint, DatabaseRequest};
 pub use mount::{MountPoint, MountRequest, MountState};
 pub use peer::{PeerApp, PeerUnit};
 pub use secret::SecretUri;
