@@ -9,6 +9,8 @@
 //! | [`ControllerData`] | the leader of slurmctld, for an application of compute nodes |
 //! | [`ComputeData`] | the leader of slurmd, for the controller |
 //! | [`PeerApp`], [`PeerUnit`] | the leader of slurmctld and each of its units, for each other |
+//! | [`AccountingKeys`], [`AccountingHost`] | the leader of slurmctld for slurmdbd, and the other way round |
+//! | [`DatabaseRequest`], [`DatabaseAnswer`] | the leader of slurmdbd, and the database |
 //! | [`MountRequest`], [`MountState`] | the leader of slurmctld, and the file system client beside it |
 //! | [`AgentData`] | each unit of slurmctld, for the agent beside it that collects metrics |
 //! | [`OciRuntime`] | the leader of an OCI runtime, for the controller |
@@ -65,20 +67,24 @@
 //! The contracts are in `interfaces/`: who writes which key and when, a JSON schema, and examples that tests hold
 //! against both.
 
+mod accounting;
 mod agent;
 mod compute;
 mod controller;
 mod databag;
+mod database;
 mod mount;
 mod oci;
 mod peer;
 mod secret;
 mod smtp;
 
+pub use accounting::{AccountingHost, AccountingKeys};
 pub use agent::AgentData;
 pub use compute::ComputeData;
 pub use controller::{ControllerData, conf_digest};
 pub use databag::{Databag, DecodeError};
+pub use database::{CredentialSource, DatabaseAnswer, DatabaseEndpoint, DatabaseRequest};
 pub use mount::{MountPoint, MountRequest, MountState};
 pub use oci::OciRuntime;
 pub use peer::{PeerApp, PeerUnit};

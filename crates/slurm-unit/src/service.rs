@@ -31,6 +31,31 @@ pub fn running(unit: &UnitState) -> Running {
     }
 }
 
+/// A daemon, as systemd sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Daemon {
+    pub running: Running,
+    /// How its last run ended.
+    pub result: String,
+    /// When it was started, in seconds since 1970.
+    pub started: Option<u64>,
+    /// systemd has not read its files since they changed.
+    pub needs_reload_of_units: bool,
+}
+
+impl Daemon {
+    /// Asks systemd.
+    pub fn look(view: &View, profile: &Profile) -> Result<Self, Error> {
+        let unit = systemd::state(&view.host, profile.service)?;
+        Ok(Self {
+            running: running(&unit),
+            started: unit.main_started,
+            needs_reload_of_units: unit.needs_daemon_reload,
+            result: unit.result,
+        })
+    }
+}
+
 /// The files of ours that systemd reads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceFiles {
@@ -94,6 +119,17 @@ pub fn patient_drop_in(profile: &Profile) -> String {
         "# Written by the {daemon} charm.\n[Unit]\nStartLimitIntervalSec=120\nStartLimitBurst=4\n\
          OnFailure={failed}\n\n[Service]\nKillMode=process\nRestart=always\nRestartSec=2\n\
          TimeoutStartSec=infinity\n",
+        daemon = profile.daemon,
+        failed = profile.failure_service(),
+    )
+}
+
+/// Returns the drop-in of a daemon that has its configuration on the disk. systemd starts one that died again, and gives
+/// one up that cannot start at all. The charm is told of every failure.
+pub fn restarting_drop_in(profile: &Profile) -> String {
+    format!(
+        "# Written by the {daemon} charm.\n[Unit]\nStartLimitIntervalSec=120\nStartLimitBurst=4\n\
+         OnFailure={failed}\n\n[Service]\nRestart=always\nRestartSec=2\n",
         daemon = profile.daemon,
         failed = profile.failure_service(),
     )
