@@ -19,7 +19,7 @@ use charm::tools::{Port, SecretAnswer};
 use slurm_conf::{HostList, NodeName};
 use slurm_ops::files::{self, Access};
 use slurm_ops::scontrol::{self, AfterReboot, Candidate, PartitionState, ScontrolError};
-use slurm_ops::{HostWriter, fence, keys, sentinel, systemd};
+use slurm_ops::{HostWriter, fence, keys, sentinel, slurmdbd, systemd};
 use slurm_unit::install::InstallStep;
 use slurm_unit::note::{self, Noted};
 use slurm_unit::service::ServiceStep;
@@ -77,6 +77,12 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             };
             return Ok(Outcome::Candidate(without_place(verdict), nodes));
         }
+        Step::AskSlurmdbd(text) => {
+            let answers = slurmdbd::answers_with(host, names::CANDIDATE_CONF, text)?;
+            return Ok(Outcome::Changed(if answers { Ok(()) } else { Err("it does not answer".to_owned()) }));
+        }
+        Step::ForgetClusterId(place) => slurmdbd::forget_cluster_id(host, place.state_directory())?,
+        Step::RecallClusterId(place) => slurmdbd::recall_cluster_id(host, place.state_directory())?,
         Step::WriteFiles { files, .. } | Step::RestoreFiles(files) => write(host, files, "")?,
         Step::MarkAccepted(files) => write(host, files, names::ACCEPTED)?,
         Step::NoteRejections(rejections) if rejections.is_empty() => {
@@ -311,6 +317,8 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
             in_place(facts, files);
             facts.forget(&VOLATILE);
         }
+        Step::AskSlurmdbd(_) | Step::RecallClusterId(_) => {}
+        Step::ForgetClusterId(_) => facts.forget(&VOLATILE),
         Step::MarkAccepted(files) => accept(facts, files),
         Step::NoteRejections(rejections) => {
             let noted = if rejections.is_empty() { Noted::Absent } else { Noted::Known(rejections.clone()) };
@@ -347,7 +355,7 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         // Juju shows what this dispatch is going to write, without another process.
         Step::OpenPort => facts.forget(&[Question::PortOpen]),
         Step::PublishPeerApp(..) | Step::PublishPeerUnit(..) => facts.forget(&[Question::Peer]),
-        Step::PublishController(..) => facts.forget(&[Question::Computes, Question::Logins]),
+        Step::PublishController(..) => facts.forget(&[Question::Computes, Question::Followers]),
         Step::RequestMount(..) => facts.forget(&[Question::Mount]),
         Step::PublishMetrics(..) | Step::Mail(_) => facts.forget(&[Question::Extras]),
         Step::RefillSecret(key, _, content) => {

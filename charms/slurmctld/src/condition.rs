@@ -16,6 +16,21 @@ use slurm_unit::OptionProblem;
 use slurm_unit::install::InstallCondition;
 use std::fmt;
 
+/// What is wrong with the accounting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accounting {
+    /// Several applications of slurmdbd are related, and a cluster has one.
+    Several(Vec<String>),
+    /// This application has not said where its slurmdbd is.
+    NotReady(AppName),
+    /// slurmctld is not told of this slurmdbd before it answers.
+    Silent(AppName, HostName),
+    /// slurmdbd does not answer, and slurmctld keeps so many records for it.
+    Away(AppName, Option<u64>),
+    /// slurmdbd answers, and takes the records too slowly or not at all.
+    Behind(AppName, u64),
+}
+
 /// A reason why this unit is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
@@ -85,6 +100,8 @@ pub enum Condition {
     GrantPending,
     /// No hook may tell of what this application says later.
     StaleRelation(AppName),
+    /// Something is wrong with the accounting. Jobs are not concerned.
+    Accounting(Accounting),
     /// This application has said nothing yet, and Juju may lose the event when it does.
     SilentApplication(AppName),
     /// A takeover would restore older partitions.
@@ -307,6 +324,7 @@ impl charm::runtime::Condition for Condition {
             Self::MailInstall(obstacle) => {
                 Status::blocked(format!("installing the mail program failed: {}", obstacle.told()))
             }
+            Self::Accounting(problem) => accounting(problem),
             Self::GrantPending
             | Self::ListUnsettled
             | Self::StaleRelation(_)
@@ -324,6 +342,7 @@ impl charm::runtime::Condition for Condition {
             Self::Install(condition) => condition.needs_retry(),
             Self::Leaving | Self::Second(_) | Self::Undecided | Self::NotLeader => false,
             Self::Option(_) | Self::Rejected { .. } | Self::TakenBack(_) | Self::UnusableData { .. } => false,
+            Self::Accounting(Accounting::Several(_)) => false,
             Self::PartitionTaken { .. } | Self::AwaitsPartition { .. } | Self::SeveralDefaults(_) => false,
             Self::Moving(Moving::OtherUnits { .. } | Moving::NoClient) => false,
             Self::NoMetrics(_) | Self::SeveralRuntimes(_) => false,
@@ -353,6 +372,22 @@ fn rank(facts: &Facts) -> String {
         (rank, _) => format!("backup{rank}"),
     };
     format!("{name} - UP")
+}
+
+/// Jobs run with and without.
+fn accounting(problem: &Accounting) -> Status {
+    match problem {
+        Accounting::Several(apps) => {
+            Status::blocked(format!("one slurmdbd only: remove a relation of {}", apps.join(", ")))
+        }
+        Accounting::NotReady(app) => Status::active(format!("no accounting yet: {app} is not ready")),
+        Accounting::Silent(app, host) => Status::active(format!("no accounting yet: {app} does not answer at {host}")),
+        Accounting::Away(app, None) => Status::active(format!("accounting: {app} does not answer")),
+        Accounting::Away(app, Some(kept)) => {
+            Status::active(format!("accounting: {app} does not answer, {kept} records are kept for it"))
+        }
+        Accounting::Behind(app, kept) => Status::active(format!("accounting: {kept} records wait for {app}")),
+    }
 }
 
 fn state(problem: &StateProblem, mount_related: bool) -> String {

@@ -83,6 +83,12 @@ fn samples() -> Vec<Condition> {
         Condition::MailConfTaken,
         Condition::MailInstall(Obstacle::Passing("Could not get lock".to_owned())),
         Condition::MailInstall(Obstacle::Failed("no such archive".to_owned())),
+        Condition::Accounting(Accounting::Several(vec!["one".to_owned(), "two".to_owned()])),
+        Condition::Accounting(Accounting::NotReady(app("slurmdbd"))),
+        Condition::Accounting(Accounting::Silent(app("slurmdbd"), "juju-c9fc6f-3".parse().unwrap())),
+        Condition::Accounting(Accounting::Away(app("slurmdbd"), None)),
+        Condition::Accounting(Accounting::Away(app("slurmdbd"), Some(7))),
+        Condition::Accounting(Accounting::Behind(app("slurmdbd"), 700)),
     ];
     for sample in &samples {
         match sample {
@@ -134,6 +140,7 @@ fn samples() -> Vec<Condition> {
             | Condition::AwaitsMailPassword(_)
             | Condition::MailConfTaken
             | Condition::MailInstall(_)
+            | Condition::Accounting(_)
             | Condition::Unaccounted(_) => {}
         }
     }

@@ -68,7 +68,7 @@ pub enum PasswordAnswer {
 }
 
 /// What is to become of something in the configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish<T> {
     /// It stays as it is: nobody was asked, or nobody has said anything that can be used.
     Kept,

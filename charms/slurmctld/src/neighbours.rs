@@ -3,6 +3,7 @@
 
 use crate::names;
 use serde::{Deserialize, Serialize};
+use slurm_conf::HostName;
 use slurm_unit::note::Note;
 use std::collections::BTreeSet;
 
@@ -10,6 +11,9 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Neighbours {
     endpoints: BTreeSet<String>,
+    /// The host of slurmdbd that the charm wrote into slurm.conf: those lines are its own.
+    #[serde(default)]
+    pub accounting: Option<String>,
 }
 
 impl Note for Neighbours {
@@ -20,9 +24,18 @@ impl Note for Neighbours {
 
 impl Neighbours {
     /// Returns the note about these endpoints.
-    pub fn at<const COUNT: usize>(endpoints: [(&str, bool); COUNT]) -> Self {
-        let there = endpoints.into_iter().filter(|(_, there)| *there);
-        Self { endpoints: there.map(|(name, _)| name.to_owned()).collect() }
+    pub fn at<'n>(endpoints: impl IntoIterator<Item = &'n str>, accounting: Option<String>) -> Self {
+        Self { endpoints: endpoints.into_iter().map(str::to_owned).collect(), accounting }
+    }
+
+    /// Returns the same with a slurmdbd that the charm writes into slurm.conf.
+    pub fn with_accounting(self, host: &HostName) -> Self {
+        Self { accounting: Some(host.to_string()), ..self }
+    }
+
+    /// Says whether this is the slurmdbd that the charm writes into slurm.conf.
+    pub fn wrote(&self, host: &HostName) -> bool {
+        self.accounting.as_deref() == Some(host.as_str())
     }
 
     /// Says whether somebody is at an endpoint.
@@ -32,6 +45,6 @@ impl Neighbours {
 
     /// Says whether there is nothing to keep.
     pub fn is_empty(&self) -> bool {
-        self.endpoints.is_empty()
+        self.endpoints.is_empty() && self.accounting.is_none()
     }
 }

@@ -3,6 +3,7 @@
 //! Order is the design: packages, files, daemon, configuration, and only then what other applications see. Each stage
 //! that the next one builds on ends its round, so that the next decision rests on what has really come of it.
 
+mod accounting;
 mod extras;
 mod foundation;
 mod handover;
@@ -37,6 +38,9 @@ use slurm_unit::install::InstallStep;
 use slurm_unit::options::objection;
 use slurm_unit::{OptionProblem, Trigger};
 use std::collections::BTreeSet;
+
+/// What slurmctld says before it ends because slurmdbd takes its cluster for another one.
+const CLUSTER_ID_MISMATCH: &str = "CLUSTER ID MISMATCH";
 
 /// What says where the state is.
 const PLACE: [Question; 5] =
@@ -173,6 +177,8 @@ impl Controller<'_> {
             identity: &identity,
             place,
             controllers: &controllers.wanted,
+            accounting: accounting::wish(facts, self.attempts)?,
+            noted_accounting: facts.neighbours().ok().and_then(|noted| noted.known()?.accounting.as_deref()),
             extras: facts.extras().ok(),
         };
         if (leader || !on_store)
@@ -224,6 +230,14 @@ impl Controller<'_> {
         }
         // What these want of the configuration is brought into effect in the next round, once it is known.
         if situation.accepted().exists() && is_upkeep_due(facts, self.attempts)? {
+            let accounting = if leader {
+                accounting::plan(&situation, facts, self.attempts, &mut self.conditions)?
+            } else {
+                Vec::new()
+            };
+            if !accounting.is_empty() {
+                return Ok(Plan::steps(accounting));
+            }
             let steps = extras::plan(&situation, facts.extras()?, self.attempts, &mut self.conditions);
             if !steps.is_empty() {
                 return Ok(Plan::steps(steps));
@@ -256,6 +270,10 @@ impl Controller<'_> {
             questions.push(Question::GoalState);
         }
         questions.push(Question::Extras);
+        // Only where there is a slurmdbd that slurmctld knows, which costs processes.
+        if leader && managed_keys::accounting_host(situation.accepted()).is_some() {
+            questions.push(Question::Recording);
+        }
         questions.extend(share::of_upkeep(leader));
         self.facts.need(&questions)
     }
@@ -307,6 +325,16 @@ impl Controller<'_> {
                 self.conditions.push(Condition::Unproven(None));
             }
         }
+        // slurmdbd has another identity for this cluster than the state has. The directory is marked as ours, and a
+        // database has one cluster of a name, so its word counts.
+        let alien = |reason: &String| reason.contains(CLUSTER_ID_MISMATCH);
+        let forget = Step::ForgetClusterId(situation.place);
+        if let Daemon::Failing { reason } = &daemon
+            && alien(reason)
+            && !self.attempts.made(|step| *step == forget)
+        {
+            return Ok(vec![forget]);
+        }
         match daemon {
             Daemon::ShutOut if !self.attempts.made(|step| *step == Step::RestartDaemon) => {
                 Ok(vec![Step::RestartDaemon])
@@ -341,7 +369,8 @@ impl Controller<'_> {
     /// Says whether a start is worth a try. Not from the call that a failure made: another failure would call again,
     /// without end. Files that were put back make a difference.
     fn may_start(&self) -> Result<bool, Ask> {
-        let restored = |step: &Step| matches!(step, Step::RestoreFiles(_)) || step.stops_for_a_move();
+        let restored =
+            |step: &Step| matches!(step, Step::RestoreFiles(_) | Step::ForgetClusterId(_)) || step.stops_for_a_move();
         let started = self.attempts.made_since(|step| *step == Step::StartDaemon, restored);
         let by_failure = self.facts.call()?.trigger == Trigger::DaemonFailure;
         Ok(!started && (!by_failure || self.attempts.made(restored)))
@@ -382,8 +411,8 @@ impl Controller<'_> {
         let wanted = wanted_partitions(situation.computes);
         let partitions: BTreeSet<&PartitionName> = wanted.keys().chain(situation.applications.removing()).collect();
         let partitions = partitions.into_iter().map(|name| ConfigSource::Partition(name.to_string()));
-        use ConfigSource::{File, Mail, Oci, Parameters, Tracking};
-        let sources = [File, Parameters, Tracking, Oci, Mail];
+        use ConfigSource::{Accounting, File, Mail, Oci, Parameters, Tracking};
+        let sources = [File, Parameters, Tracking, Accounting, Oci, Mail];
         for source in sources.into_iter().chain(partitions) {
             let Some(reason) = situation.rejection(&source) else { continue };
             let partition = match &source {
@@ -471,6 +500,8 @@ fn install_problem(attempts: &Attempts, like: impl Fn(&InstallStep) -> bool) -> 
     }
 }
 
+#[cfg(test)]
+mod accounting_tests;
 #[cfg(test)]
 mod install_tests;
 #[cfg(test)]

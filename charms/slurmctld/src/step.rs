@@ -73,6 +73,12 @@ pub enum Step {
     Reconfigure(Files),
     /// Sets again what a reconfigure undid.
     RestoreOverrides(Vec<Update>),
+    /// Asks slurmdbd whether it serves, as a client that reads this slurm.conf.
+    AskSlurmdbd(String),
+    /// Has slurmctld take the identity of its cluster from slurmdbd at its next start.
+    ForgetClusterId(Place),
+    /// Gives slurmctld the identity of before, unless it has one.
+    RecallClusterId(Place),
     /// Drops the note of what was set at runtime.
     ForgetOverrides,
     /// Keeps files as those that slurmctld has accepted.
@@ -194,6 +200,9 @@ impl Step {
                 | Self::Reconfigure(_)
                 | Self::RestoreOverrides(_)
                 | Self::ForgetOverrides
+                | Self::AskSlurmdbd(_)
+                | Self::ForgetClusterId(_)
+                | Self::RecallClusterId(_)
                 | Self::MarkAccepted(_)
                 | Self::RestartDaemon
                 | Self::NoteStarted(_)
@@ -234,6 +243,9 @@ impl fmt::Display for Step {
             Self::NoteOverrides(_) => write!(formatter, "note what was set at runtime"),
             Self::Reconfigure(_) => write!(formatter, "reconfigure slurmctld"),
             Self::RestoreOverrides(_) => write!(formatter, "set again what was set at runtime"),
+            Self::AskSlurmdbd(_) => write!(formatter, "ask slurmdbd"),
+            Self::ForgetClusterId(_) => write!(formatter, "have slurmdbd say which cluster this is"),
+            Self::RecallClusterId(_) => write!(formatter, "put back which cluster this is"),
             Self::ForgetOverrides => write!(formatter, "forget what was set at runtime"),
             Self::MarkAccepted(_) => write!(formatter, "keep the accepted {}", names::SLURM_CONF),
             Self::StartDaemon => write!(formatter, "start slurmctld"),

@@ -177,6 +177,13 @@ pub fn controller_clock(host: &Host) -> Option<u64> {
     clock(&output.stdout)
 }
 
+/// Asks slurmctld how many records it keeps for slurmdbd. `None`: it could not be asked.
+pub fn queued_records(host: &Host) -> Option<u64> {
+    let output = client(host, "sdiag").run().ok()?;
+    let line = output.stdout.lines().find_map(|line| line.trim().strip_prefix("DBD Agent queue size:"))?;
+    line.trim().parse().ok()
+}
+
 /// The line is `sdiag output at <date> (1794850942)`.
 fn clock(text: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with("sdiag output at"))?;

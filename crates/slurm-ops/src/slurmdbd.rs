@@ -172,6 +172,40 @@ pub fn answers(host: &Host, conf: &str) -> bool {
     answer.is_ok_and(|answer| answer.pings.iter().any(|ping| ping.responding))
 }
 
+/// Asks slurmdbd the same as a client whose slurm.conf has this text. It is at `path` while it is asked.
+pub fn answers_with(writer: &HostWriter, path: &str, text: &str) -> Result<bool, FileError> {
+    files::replace(writer, path, text.as_bytes(), &Access::own(0o600))?;
+    let found = answers(writer.host(), path);
+    files::remove(writer, path)?;
+    Ok(found)
+}
+
+/// What is in the state directory of slurmctld and says which cluster this is, and what was there before.
+const CLUSTER_ID: &str = "clustername";
+const CLUSTER_ID_BEFORE: &str = "clustername.before";
+
+/// Has slurmctld take the identity of its cluster from slurmdbd. It makes one up as long as it knows no slurmdbd, and
+/// ends when slurmdbd has another one. Without the file it asks slurmdbd, and serves nobody before it has an answer.
+pub fn forget_cluster_id(writer: &HostWriter, state_directory: &str) -> Result<(), FileError> {
+    let (file, before) = (format!("{state_directory}/{CLUSTER_ID}"), format!("{state_directory}/{CLUSTER_ID_BEFORE}"));
+    if let Some(text) = files::read_text(writer.host(), &file)? {
+        files::replace(writer, before, text.as_bytes(), &Access::slurm(0o644))?;
+        files::remove(writer, file)?;
+    }
+    Ok(())
+}
+
+/// Puts the identity of before back, unless there is one.
+pub fn recall_cluster_id(writer: &HostWriter, state_directory: &str) -> Result<(), FileError> {
+    let (file, before) = (format!("{state_directory}/{CLUSTER_ID}"), format!("{state_directory}/{CLUSTER_ID_BEFORE}"));
+    if files::read_text(writer.host(), &file)?.is_none()
+        && let Some(text) = files::read_text(writer.host(), before)?
+    {
+        files::replace(writer, file, text.as_bytes(), &Access::slurm(0o644))?;
+    }
+    Ok(())
+}
+
 /// Lists the clusters that slurmdbd knows, each with the host of its controller. `None`: it did not say.
 pub fn clusters(host: &Host, conf: &str) -> Option<Vec<(String, String)>> {
     let words = ["--noheader", "--parsable2", "show", "cluster", "format=cluster,controlhost"];

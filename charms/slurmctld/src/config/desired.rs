@@ -79,6 +79,9 @@ impl Situation<'_> {
         if takes(&ConfigSource::Controllers) {
             conf.set_controllers(self.controllers);
         }
+        if takes(&ConfigSource::Accounting) {
+            managed_keys::account(&mut conf, self.accounting, self.noted_accounting);
+        }
         if takes(&ConfigSource::Mail) {
             managed_keys::mail(&mut conf, &self.extras.map_or(Wish::Kept, Extras::mail));
         }
@@ -126,7 +129,11 @@ impl Situation<'_> {
 
     /// Says whether a change is asked for that nobody has looked at, so that nothing is known against it.
     pub fn is_kept(&self, source: &ConfigSource) -> bool {
-        matches!(source, ConfigSource::Oci | ConfigSource::Mail) && self.extras.is_none()
+        match source {
+            ConfigSource::Oci | ConfigSource::Mail => self.extras.is_none(),
+            ConfigSource::Accounting => self.accounting == Wish::Kept,
+            _ => false,
+        }
     }
 
     /// Returns the file in place without its parameters, unless it was refused or cannot be read.
@@ -142,11 +149,20 @@ impl Situation<'_> {
         let ours = |name: &str| wanted.keys().any(|own| own.as_str() == name) || self.applications.is_leaving(name);
         let by_hand = |source: ConfigSource| match source {
             ConfigSource::Partition(name) if !ours(&name) => ConfigSource::File,
+            ConfigSource::Accounting if !self.is_our_accounting(files) => ConfigSource::File,
             other => other,
         };
         let sources = difference(&self.parsed(&self.baseline()), &self.parsed(files));
         let sources: BTreeSet<ConfigSource> = sources.into_iter().map(by_hand).collect();
         sources.into_iter().map(|source| self.fingerprint(source)).collect()
+    }
+
+    /// Says whether what files say about accounting comes from the relation, or goes with it.
+    fn is_our_accounting(&self, files: &Files) -> bool {
+        let host = |config: &Config| managed_keys::accounting_host(config).map(str::to_owned);
+        let (before, after) = (host(&self.parsed(&self.baseline())), host(&self.parsed(files)));
+        let wanted = matches!(self.accounting, Wish::This(host) if after.as_deref() == Some(host.as_str()));
+        wanted || (before.is_some() && before.as_deref() == self.noted_accounting)
     }
 
     /// Returns why a change, as it would be made now, was refused for itself.
@@ -168,6 +184,7 @@ impl Situation<'_> {
                 format!("{} {}", self.options.texts.process_tracking, self.options.texts.cgroup_parameters)
             }
             ConfigSource::Controllers => self.controllers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+            ConfigSource::Accounting => format!("{:?}", self.accounting),
             ConfigSource::Oci => format!("{:?}", self.extras.map_or(Wish::Kept, Extras::oci_conf)),
             ConfigSource::Mail => format!("{:?}", self.extras.map_or(Wish::Kept, Extras::mail)),
             ConfigSource::Partition(name) if self.applications.is_removing(name) => "none".to_owned(),
@@ -214,6 +231,9 @@ fn difference(before: &Config, after: &Config) -> BTreeSet<ConfigSource> {
     if before.controllers() != after.controllers() {
         changes.insert(ConfigSource::Controllers);
         new.below.set_controllers(&before.controllers());
+    }
+    if managed_keys::forget_accounting(&mut old.below) != managed_keys::forget_accounting(&mut new.below) {
+        changes.insert(ConfigSource::Accounting);
     }
     if managed_keys::mail_differs(&old.below, &new.below) {
         changes.insert(ConfigSource::Mail);

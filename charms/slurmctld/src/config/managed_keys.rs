@@ -4,13 +4,15 @@
 //! related applications.
 
 use super::Situation;
-use super::files::Files;
+use super::files::{Config, Files};
 use crate::extras::Wish;
 use crate::facts::Compute;
 use crate::names;
 use crate::options::Tracking;
 use crate::place::Place;
-use slurm_conf::{CgroupConf, NodeSet, OptionValue, Overlaid, Parameters, Partition, PartitionName, Record, SlurmConf};
+use slurm_conf::{
+    CgroupConf, HostName, NodeSet, OptionValue, Overlaid, Parameters, Partition, PartitionName, Record, SlurmConf,
+};
 use std::collections::BTreeMap;
 
 /// Where slurmctld keeps its state.
@@ -46,6 +48,11 @@ const NEEDED: [(&str, &str); 1] = [("MaxNodeCount", "65533")];
 
 /// A key that has to be there, with whatever value, where Slurm has the plugin. Other Slurms do not know it.
 pub const METRICS: (&str, &str) = ("MetricsType", "metrics/openmetrics");
+
+/// Where slurmctld sends its records, and that it does.
+const ACCOUNTING_HOST: &str = "AccountingStorageHost";
+const ACCOUNTING: [(&str, &str); 2] =
+    [("AccountingStorageType", "accounting_storage/slurmdbd"), ("AccountingStoragePort", "6819")];
 
 /// What slurmctld sends mail with, and the domain of addresses without one.
 pub const MAIL_PROGRAM: &str = "MailProg";
@@ -215,6 +222,39 @@ fn metrics(conf: &mut SlurmConf, has_plugin: bool) {
     } else if conf.get(key).is_none() {
         set(conf, key, value);
     }
+}
+
+/// Says where slurmdbd is. What an administrator wrote goes when slurmdbd is related, and what the charm wrote when it
+/// is no more.
+pub(super) fn account(conf: &mut SlurmConf, wish: Wish<&HostName>, noted: Option<&str>) {
+    let ours = noted.is_some() && conf.get(ACCOUNTING_HOST) == noted;
+    match wish {
+        Wish::Nothing if ours => drop(forget_accounting(conf)),
+        Wish::Kept | Wish::Nothing => {}
+        Wish::This(host) => {
+            for (key, value) in ACCOUNTING {
+                set(conf, key, value);
+            }
+            set(conf, ACCOUNTING_HOST, host.as_str());
+        }
+    }
+}
+
+/// Takes out of a file what [`account`] writes, and returns it.
+pub(super) fn forget_accounting(conf: &mut SlurmConf) -> [Option<String>; 3] {
+    let [(kind, _), (port, _)] = ACCOUNTING;
+    [kind, port, ACCOUNTING_HOST].map(|key| {
+        let value = conf.get(key).map(str::to_owned);
+        conf.remove(key);
+        value
+    })
+}
+
+/// Returns where slurmctld sends its records with these files. None: nowhere.
+pub fn accounting_host(config: &Config) -> Option<&str> {
+    let (key, kind) = ACCOUNTING[0];
+    let sends = config.effective.get(key).is_some_and(|found| found.eq_ignore_ascii_case(kind));
+    config.effective.get(ACCOUNTING_HOST).filter(|_| sends)
 }
 
 /// Says whether and how slurmctld sends mail. What an administrator wrote goes when a mail integrator comes, and what

@@ -20,7 +20,7 @@ pub mod rollout;
 pub mod sources;
 
 use crate::applications::Applications;
-use crate::extras::Extras;
+use crate::extras::{Extras, Wish};
 use crate::facts::{Compute, Host};
 use crate::identity::Identity;
 use crate::options::Options;
@@ -46,6 +46,10 @@ pub struct Situation<'f> {
     pub place: Place,
     /// The hosts that slurm.conf should list.
     pub controllers: &'f [HostName],
+    /// The host of slurmdbd that slurmctld should know.
+    pub accounting: Wish<&'f HostName>,
+    /// The one that the charm wrote into slurm.conf.
+    pub noted_accounting: Option<&'f str>,
     /// Who sees to something beside the cluster. None: nobody has looked, and all stays as it is.
     pub extras: Option<&'f Extras>,
 }

@@ -16,10 +16,12 @@
 use super::Situation;
 use super::files::{Config, Files};
 use super::hazards::{Judgement, judge};
+use super::managed_keys::accounting_host;
 use super::rejections::{RejectedConfig, Rejections};
 use super::sources::{ChangeFingerprint, ConfigSource};
 use crate::condition::Condition;
 use crate::daemon::Daemon;
+use crate::extras::Wish;
 use crate::facts::{Ask, Asked, Attempts, Facts};
 use crate::names;
 use crate::step::{Outcome, Step};
@@ -228,6 +230,9 @@ impl Rollout<'_> {
         }
         let now = *self.facts.now()?;
         steps.push(Step::NoteRejections(situation.rejections.with_taken_back(rejected, &changes, now)));
+        if accounting_host(situation.live()) != accounting_host(situation.accepted()) {
+            steps.push(Step::RecallClusterId(situation.place));
+        }
         steps.push(Step::RestoreFiles(situation.baseline()));
         Ok(steps)
     }
@@ -359,6 +364,13 @@ impl Rollout<'_> {
                 Asked::Unreachable(why) => return Ok(self.held(Condition::Unproven(Some(why.clone())))),
             };
             steps.push(Step::NoteOverrides(Overrides(RuntimeSettings { nodes, partitions: partitions.clone() })));
+        }
+        // slurmdbd has its own identity for this cluster, and slurmctld would end because it has another one.
+        if let Wish::This(host) = situation.accounting
+            && accounting_host(config) == Some(host.as_str())
+            && accounting_host(situation.accepted()) != Some(host.as_str())
+        {
+            steps.push(Step::ForgetClusterId(situation.place));
         }
         steps.push(Step::Reconfigure(config.files.clone()));
         Ok(steps)

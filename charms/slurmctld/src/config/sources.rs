@@ -16,6 +16,8 @@ pub enum ConfigSource {
     Tracking,
     /// The list of controllers.
     Controllers,
+    /// Where slurmdbd is.
+    Accounting,
     /// The OCI runtime.
     Oci,
     /// The mail integrator.
@@ -31,6 +33,7 @@ impl fmt::Display for ConfigSource {
             Self::Parameters => write!(formatter, "option {}", names::OPTION_PARAMETERS),
             Self::Tracking => write!(formatter, "option {}", names::OPTION_CGROUP_PARAMETERS),
             Self::Controllers => write!(formatter, "the list of controllers"),
+            Self::Accounting => write!(formatter, "endpoint {}", names::ENDPOINT_SLURMDBD),
             Self::Oci => write!(formatter, "endpoint {}", names::ENDPOINT_RUNTIME),
             Self::Mail => write!(formatter, "endpoint {}", names::ENDPOINT_MAIL),
             Self::Partition(name) => write!(formatter, "partition {name}"),

@@ -1,12 +1,13 @@
 //! Facts that Juju knows, through its hook tools.
 
-use super::{Call, Compute, Login, MountEndpoint, Peer, RemoteData};
+use super::{Call, Compute, Follower, MountEndpoint, Peer, RemoteData};
 use crate::controllers::Member;
+use crate::extras::Said;
 use crate::names;
 use charm::runtime::{both, each};
 use charm::tools::GoalState;
 use charm::{AppName, Event, RelationEvent, RelationEventKind, RelationId, UnitName};
-use slurm_interface::{ComputeData, PeerApp, PeerUnit};
+use slurm_interface::{AccountingHost, ComputeData, PeerApp, PeerUnit};
 use slurm_unit::{Error, View};
 
 pub(super) fn call(view: &View) -> Call {
@@ -116,20 +117,35 @@ fn compute(view: &View, relation: RelationId) -> Result<Option<Compute>, Error> 
 }
 
 /// The goal state is asked anyway, and tells of all endpoints at once that nobody is there.
-pub(super) fn logins(view: &View) -> Result<Vec<Login>, Error> {
-    if goal_state(view).is_some_and(|goal| !goal.has_relation(names::ENDPOINT_SACKD)) {
-        return Ok(Vec::new());
+pub(super) fn followers(view: &View) -> Result<Vec<Follower>, Error> {
+    let goal = goal_state(view);
+    let mut relations = Vec::new();
+    for endpoint in names::FOLLOWERS {
+        if goal.as_ref().is_none_or(|goal| goal.has_relation(endpoint)) {
+            let of_endpoint = view.juju.relations(&view.ctx, endpoint)?;
+            relations.extend(of_endpoint.into_iter().map(|relation| (endpoint, relation)));
+        }
     }
-    let relations = view.juju.relations(&view.ctx, names::ENDPOINT_SACKD)?;
-    each(relations, |relation| login(view, relation)).into_iter().filter_map(Result::transpose).collect()
+    let look = |(endpoint, relation)| follower(view, endpoint, relation);
+    each(relations, look).into_iter().filter_map(Result::transpose).collect()
 }
 
-fn login(view: &View, relation: RelationId) -> Result<Option<Login>, Error> {
+fn follower(view: &View, endpoint: &'static str, relation: RelationId) -> Result<Option<Follower>, Error> {
     let juju = &view.juju;
     let (published, remote) = both(|| juju.relation_get_own_app(&relation), || juju.remote(&view.ctx, &relation));
     let (published, remote) = (published?.unwrap_or_default(), remote?);
+    let Some(app) = remote.app else { return Ok(None) };
     let stale = remote.stale || juju.is_deaf_to(&relation);
-    Ok(remote.app.map(|app| Login { relation, app, stale, published }))
+    let host = if endpoint == names::ENDPOINT_SLURMDBD {
+        match AccountingHost::decode(&juju.relation_get_remote(&relation, &app)?) {
+            Ok(None) => Said::Nothing,
+            Ok(Some(data)) => Said::This(data.hostname),
+            Err(error) => Said::Unusable(charm::log::chain(&error)),
+        }
+    } else {
+        Said::Nothing
+    };
+    Ok(Some(Follower { endpoint, relation, app, stale, published, host }))
 }
 
 fn data<E: std::error::Error>(app: &AppName, decoded: &Result<Option<ComputeData>, E>) -> RemoteData {

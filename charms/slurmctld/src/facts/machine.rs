@@ -1,19 +1,27 @@
 //! Facts about the machine and about slurmctld, through `slurm-ops`.
 
-use super::{Aside, Asked, Facts, Host, Load, StateDirectory, Store, StoreMount};
+use super::{Aside, Asked, Facts, Host, Load, Recording, StateDirectory, Store, StoreMount};
 use crate::controllers::Beat;
 use crate::names;
 use crate::place::Place;
 use slurm_conf::overrides::PartitionSettings;
 use slurm_ops::mounts::{self, Mount};
 use slurm_ops::scontrol::{self, ScontrolError};
-use slurm_ops::{address, files, heartbeat, hostname, packages, sentinel, store};
+use slurm_ops::{address, files, heartbeat, hostname, packages, sentinel, slurmdbd, store};
 use slurm_unit::{Error, View};
 use std::time::Duration;
 
 pub fn host(view: &View) -> Result<Host, Error> {
     let container = hostname::container(&view.host)?.is_some();
     Ok(Host { name: hostname::short(&view.host)?, container, plugins: packages::plugins(&view.host) })
+}
+
+/// Asks slurmdbd and slurmctld, side by side.
+pub(super) fn recording(view: &View) -> Recording {
+    let host = &view.host;
+    let (answers, queued) =
+        charm::runtime::both(|| slurmdbd::answers(host, names::SLURM_CONF), || scontrol::queued_records(host));
+    Recording { answers, queued }
 }
 
 /// Looks at the store and into the state directory. A file system of the network may never answer, so there only a

@@ -17,7 +17,7 @@ use crate::config::files::Configuration;
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Overrides;
 use crate::controllers::{Beat, Member, Started};
-use crate::extras::Extras;
+use crate::extras::{Extras, Said};
 use crate::fence::Fence;
 use crate::keys::{Key, Keys};
 use crate::names;
@@ -57,8 +57,8 @@ charm::facts! {
     peer: Peer(Option<Peer>) = juju::peer(view)?,
     /// The compute applications, the one related first comes first.
     computes: Computes(Vec<Compute>) = juju::computes(view)?,
-    /// The applications of login nodes.
-    logins: Logins(Vec<Login>) = juju::logins(view)?,
+    /// The applications that follow the controllers and are no compute nodes.
+    followers: Followers(Vec<Follower>) = juju::followers(view)?,
     /// Who this unit is, and why it was called.
     call: Call(Call) = juju::call(view),
     /// This unit leads its application.
@@ -117,6 +117,8 @@ charm::facts! {
     neighbours: Neighbours(Noted<Neighbours>) = note::read(&view.host)?,
     /// Who sees to something beside the cluster: metrics, containers, mail.
     extras: Extras(Extras) = Extras::look(view)?,
+    /// How slurmdbd and the records for it are.
+    recording: Recording(Recording) = machine::recording(view),
     /// The nodes that are to be rebooted.
     reboots: Reboots(Noted<Reboots>) = note::read(&view.host)?,
     /// Who exists, as Juju's controller has it. None: it could not be asked.
@@ -202,15 +204,18 @@ pub struct Compute {
     pub published: Databag,
 }
 
-/// A related application of login nodes.
+/// A related application that follows the controllers: login nodes, slurmdbd, slurmrestd.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Login {
+pub struct Follower {
+    pub endpoint: &'static str,
     pub relation: RelationId,
     pub app: AppName,
     /// No hook may come when something changes at the other end.
     pub stale: bool,
     /// What this application has published there; empty on a unit that does not lead.
     pub published: Databag,
+    /// Where slurmdbd is. The others say nothing.
+    pub host: Said<HostName>,
 }
 
 /// What a compute application says about its partition.
@@ -308,6 +313,15 @@ impl<T> Asked<T> {
             Self::Unparsable | Self::Unreachable(_) => None,
         }
     }
+}
+
+/// Whether slurmctld gets rid of its records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recording {
+    /// slurmdbd serves.
+    pub answers: bool,
+    /// How many records wait for it. None: slurmctld could not be asked.
+    pub queued: Option<u64>,
 }
 
 /// How much slurmctld has in memory.

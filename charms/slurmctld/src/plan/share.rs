@@ -3,7 +3,8 @@
 use super::is_upkeep_due;
 use crate::condition::Condition;
 use crate::config::Situation;
-use crate::facts::{Ask, Attempts, Compute, Facts, Login, Question};
+use crate::config::managed_keys::accounting_host;
+use crate::facts::{Ask, Attempts, Compute, Facts, Follower, Question};
 use crate::identity::Identity;
 use crate::keys::Key;
 use crate::names;
@@ -13,7 +14,9 @@ use charm::tools::relation::missing;
 use charm::tools::{SecretAnswer, SecretContent, SecretInfo, Unreadable};
 use charm::{AppName, Databag, RelationId, SecretId};
 use slurm_conf::ControllerAddress;
-use slurm_interface::{ControllerData, MountPoint, MountRequest, PeerApp, PeerUnit, SecretUri, conf_digest};
+use slurm_interface::{
+    AccountingKeys, ControllerData, MountPoint, MountRequest, PeerApp, PeerUnit, SecretUri, conf_digest,
+};
 use slurm_unit::note::Noted;
 use slurm_unit::service::ServiceStep;
 use std::hash::{Hash, Hasher};
@@ -76,25 +79,21 @@ pub(super) fn share(
         steps.extend(peer(situation, facts, on_store)?);
     }
     if leader {
-        let logins = logins(facts, upkeep)?;
+        let followers = followers(facts, upkeep)?;
         if upkeep {
-            steps.extend(note_neighbours(facts, logins)?);
-            let stale = logins.iter().filter(|login| login.stale);
-            conditions.extend(stale.map(|login| Condition::StaleRelation(login.app.clone())));
+            steps.extend(note_neighbours(situation, facts, followers)?);
+            let stale = followers.iter().filter(|follower| follower.stale);
+            conditions.extend(stale.map(|follower| Condition::StaleRelation(follower.app.clone())));
         }
-        let addresses = addresses(situation);
-        let told = |reader: &Reader<'_>| {
-            let told = ControllerData::decode(reader.published);
-            matches!(told, Ok(Some(data)) if data.controllers == addresses && data.conf_digest == reader.digest)
-        };
-        let readers = readers(situation, logins);
+        let readers = readers(situation, followers);
+        let told = |reader: &Reader<'_>| reader.is_told(situation);
         // Whether a grant took shows in a later dispatch, which somebody has to call for.
         let granted = attempts.made(|step| matches!(step, Step::GrantSecret(..) | Step::AddSecret(..)));
         if upkeep || granted || !readers.iter().all(told) {
             steps.extend(auth_secret(situation, facts, attempts, upkeep, &readers, conditions)?);
         }
         if upkeep {
-            steps.extend(jwt_secret(facts, attempts)?);
+            steps.extend(jwt_secret(facts, attempts, &readers, conditions)?);
         }
     }
     Ok(steps)
@@ -104,7 +103,7 @@ pub(super) fn share(
 pub(super) fn of_upkeep(leader: bool) -> impl Iterator<Item = Question> {
     let own = [Question::Unit, Question::PortOpen, Question::Peer, Question::RejectedHost];
     let of_a_leader =
-        [Question::AuthInfo, Question::AuthContent, Question::JwtContent, Question::Logins, Question::Neighbours];
+        [Question::AuthInfo, Question::AuthContent, Question::JwtContent, Question::Followers, Question::Neighbours];
     own.into_iter().chain(of_a_leader.into_iter().filter(move |_| leader))
 }
 
@@ -114,40 +113,77 @@ struct Reader<'f> {
     relation: &'f RelationId,
     app: &'f AppName,
     published: &'f Databag,
-    /// The digest of the configuration, for who compares it.
-    digest: Option<String>,
+    reads: Reads,
 }
 
-/// Compute applications whose nodes have a place to go, and all login nodes.
-fn readers<'f>(situation: &Situation<'f>, logins: &'f [Login]) -> Vec<Reader<'f>> {
+/// What an application is told.
+enum Reads {
+    /// Where the controllers are. The digest of the configuration is for who compares it.
+    Controllers { digest: Option<String> },
+    /// Where the keys are, and nothing else.
+    Keys,
+}
+
+impl Reader<'_> {
+    /// Says whether nothing has changed that this application is told. Where the secrets are stays as it is.
+    fn is_told(&self, situation: &Situation<'_>) -> bool {
+        match &self.reads {
+            Reads::Controllers { digest } => {
+                let told = ControllerData::decode(self.published);
+                let addresses = addresses(situation);
+                matches!(told, Ok(Some(data)) if data.controllers == addresses && data.conf_digest == *digest)
+            }
+            Reads::Keys => {
+                matches!(AccountingKeys::decode(self.published), Ok(Some(data)) if data.jwt_secret.is_some())
+            }
+        }
+    }
+
+    fn reads_tokens(&self) -> bool {
+        matches!(self.reads, Reads::Keys)
+    }
+}
+
+/// Compute applications whose nodes have a place to go, and all that follow the controllers beside them.
+fn readers<'f>(situation: &Situation<'f>, followers: &'f [Follower]) -> Vec<Reader<'f>> {
     let served = situation.computes.iter().filter(|compute| is_served(situation, compute));
     let computes = served.map(|Compute { relation, app, published, .. }| Reader {
         endpoint: names::ENDPOINT_SLURMD,
         relation,
         app,
         published,
-        digest: None,
+        reads: Reads::Controllers { digest: None },
     });
     let digest = situation.accepted().files.slurm.as_deref().map(conf_digest);
-    let logins = logins.iter().map(|Login { relation, app, published, .. }| Reader {
-        endpoint: names::ENDPOINT_SACKD,
+    let followers = followers.iter().map(|Follower { endpoint, relation, app, published, .. }| Reader {
+        endpoint,
         relation,
         app,
         published,
-        digest: digest.clone(),
+        reads: match *endpoint {
+            names::ENDPOINT_SLURMDBD => Reads::Keys,
+            _ => Reads::Controllers { digest: digest.clone() },
+        },
     });
-    computes.chain(logins).collect()
+    computes.chain(followers).collect()
 }
 
-/// Looks for login nodes, unless nothing but the configuration has changed and the note says that there are none.
-fn logins(facts: &Facts, upkeep: bool) -> Result<&[Login], Ask> {
+/// Looks for who follows the controllers, unless nothing but the configuration has changed and the note says that
+/// nobody hears of that.
+fn followers(facts: &Facts, upkeep: bool) -> Result<&[Follower], Ask> {
     let none = matches!(facts.neighbours()?, Noted::Absent)
         || facts.neighbours()?.known().is_some_and(|noted| !noted.are_at(names::ENDPOINT_SACKD));
-    Ok(if none && !upkeep { &[] } else { facts.logins()? })
+    Ok(if none && !upkeep { &[] } else { facts.followers()? })
 }
 
-fn note_neighbours(facts: &Facts, logins: &[Login]) -> Result<Option<Step>, Ask> {
-    let found = Neighbours::at([(names::ENDPOINT_SACKD, !logins.is_empty())]);
+fn note_neighbours(situation: &Situation<'_>, facts: &Facts, followers: &[Follower]) -> Result<Option<Step>, Ask> {
+    // Whose the lines about accounting are is forgotten only when they are gone.
+    let wrote = facts.neighbours()?.known().and_then(|noted| noted.accounting.clone());
+    let wrote = wrote.filter(|host| {
+        let stays = followers.iter().any(|one| one.endpoint == names::ENDPOINT_SLURMDBD);
+        stays || accounting_host(situation.accepted()) == Some(host.as_str())
+    });
+    let found = Neighbours::at(followers.iter().map(|follower| follower.endpoint), wrote);
     let noted = match facts.neighbours()? {
         Noted::Absent => found.is_empty(),
         Noted::Known(known) => *known == found,
@@ -208,15 +244,19 @@ fn auth_secret(
     if upkeep {
         steps.extend(refill(Key::Auth, &info.id, facts.auth_content()?, key));
     }
-    let Some(uri) = uri(&info.id, &facts.call()?.model_uuid) else { return Ok(steps) };
+    let uuid = &facts.call()?.model_uuid;
+    let Some(own) = uri(&info.id, uuid) else { return Ok(steps) };
     for reader in readers {
-        let grant = |step: &Step| matches!(step, Step::GrantSecret(_, relation) if relation == reader.relation);
-        if attempts.made(grant) {
-            conditions.push(Condition::GrantPending);
-        } else if !is_granted(info, reader, &facts.call()?.unit.app()) {
-            steps.push(Step::GrantSecret(info.id.clone(), reader.relation.clone()));
-        }
-        let missing = missing(controller_data(situation, &uri, reader).encode(), reader.published);
+        steps.extend(grant(facts, attempts, info, reader, conditions)?);
+        let bag = match &reader.reads {
+            Reads::Controllers { digest } => controller_data(situation, &own, digest.clone()).encode(),
+            Reads::Keys => {
+                let jwt_secret = facts.jwt_info()?.as_ref().and_then(|info| uri(&info.id, uuid));
+                let slurm_version = slurm_version(situation);
+                AccountingKeys { auth_secret: own.clone(), jwt_secret, slurm_version }.encode()
+            }
+        };
+        let missing = missing(bag, reader.published);
         if !missing.is_empty() {
             steps.push(Step::PublishController(reader.relation.clone(), missing));
         }
@@ -224,18 +264,45 @@ fn auth_secret(
     Ok(steps)
 }
 
-/// The secret that only this application reads. Its content tells whether it is there.
-fn jwt_secret(facts: &Facts, attempts: &Attempts) -> Result<Option<Step>, Ask> {
-    let Some(key) = facts.keys()?.get(Key::Jwt) else { return Ok(None) };
-    let content = facts.jwt_content()?;
-    let made = attempts.made(|step| matches!(step, Step::AddSecret(Key::Jwt, _)));
-    if made || matches!(content, SecretAnswer::Content(content) if content == key) {
+/// Lets an application read a secret. Whether it took shows in a later dispatch.
+fn grant(
+    facts: &Facts,
+    attempts: &Attempts,
+    info: &SecretInfo,
+    reader: &Reader<'_>,
+    conditions: &mut Vec<Condition>,
+) -> Result<Option<Step>, Ask> {
+    let step = Step::GrantSecret(info.id.clone(), reader.relation.clone());
+    if attempts.made(|made| *made == step) {
+        conditions.push(Condition::GrantPending);
         return Ok(None);
     }
-    match facts.jwt_info()? {
-        Some(info) => Ok(refill(Key::Jwt, &info.id, content, key)),
-        None => add(facts, Key::Jwt, key),
+    Ok((!is_granted(info, reader, &facts.call()?.unit.app())).then_some(step))
+}
+
+/// The secret that slurmdbd alone reads beside this application. Its content tells whether it is there.
+fn jwt_secret(
+    facts: &Facts,
+    attempts: &Attempts,
+    readers: &[Reader<'_>],
+    conditions: &mut Vec<Condition>,
+) -> Result<Vec<Step>, Ask> {
+    let Some(key) = facts.keys()?.get(Key::Jwt) else { return Ok(Vec::new()) };
+    let content = facts.jwt_content()?;
+    let made = attempts.made(|step| matches!(step, Step::AddSecret(Key::Jwt, _)));
+    if made {
+        return Ok(Vec::new());
     }
+    let mut readers = readers.iter().filter(|reader| reader.reads_tokens()).peekable();
+    if readers.peek().is_none() && matches!(content, SecretAnswer::Content(content) if content == key) {
+        return Ok(Vec::new());
+    }
+    let Some(info) = facts.jwt_info()? else { return Ok(add(facts, Key::Jwt, key)?.into_iter().collect()) };
+    let mut steps: Vec<Step> = refill(Key::Jwt, &info.id, content, key).into_iter().collect();
+    for reader in readers {
+        steps.extend(grant(facts, attempts, info, reader, conditions)?);
+    }
+    Ok(steps)
 }
 
 /// Makes a secret, unless Juju would not say whether there is one.
@@ -270,13 +337,17 @@ fn addresses(situation: &Situation<'_>) -> Vec<ControllerAddress> {
     situation.accepted().controllers().into_iter().map(ControllerAddress::new).collect()
 }
 
-fn controller_data(situation: &Situation<'_>, uri: &SecretUri, reader: &Reader<'_>) -> ControllerData {
+fn controller_data(situation: &Situation<'_>, uri: &SecretUri, conf_digest: Option<String>) -> ControllerData {
     ControllerData {
         auth_secret: uri.clone(),
         controllers: addresses(situation),
-        slurm_version: Some(release(situation.version)).filter(|version| version.contains('.')),
-        conf_digest: reader.digest.clone(),
+        slurm_version: slurm_version(situation),
+        conf_digest,
     }
+}
+
+fn slurm_version(situation: &Situation<'_>) -> Option<String> {
+    Some(release(situation.version)).filter(|version| version.contains('.'))
 }
 
 /// Returns the numbers of a package's version, without what a distribution adds to them.

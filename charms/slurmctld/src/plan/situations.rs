@@ -13,10 +13,10 @@ use crate::config::rejections::Rejections;
 use crate::config::rollout::Overrides;
 use crate::controllers::{Beat, Member, Started};
 use crate::daemon::Daemon;
-use crate::extras::Extras;
+use crate::extras::{Extras, Said};
 use crate::facts::{
-    Aside, Asked, Attempts, Call, Compute, Fact, Facts, Host, Load, Login, MountEndpoint, Peer, Question, RejectedHost,
-    RemoteData, StateDirectory, Store, StoreMount,
+    Aside, Asked, Attempts, Call, Compute, Fact, Facts, Follower, Host, Load, MountEndpoint, Peer, Question, Recording,
+    RejectedHost, RemoteData, StateDirectory, Store, StoreMount,
 };
 use crate::fence::Fence;
 use crate::keys::{Key, Keys};
@@ -29,6 +29,7 @@ use crate::step::{Luggage, NodeChange, Outcome, Step};
 use charm::runtime::{Condition as _, Facts as _};
 use charm::tools::{SecretAnswer, SecretContent, SecretInfo, Unreadable, secret::Access};
 use charm::{Databag, RelationId, SecretId, Status};
+use slurm_conf::HostName;
 use slurm_conf::Partition;
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_interface::{PeerApp, PeerUnit};
@@ -47,6 +48,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// As many as the runtime allows.
 pub(crate) const ROUNDS: usize = 256;
 pub(crate) const ID: &str = "d3k2v5nmp25c762q3bvg";
+pub(crate) const JWT_ID: &str = "d3k2v5nmp25c762q3bw0";
+/// What the database calls the cluster.
+pub(crate) const DATABASE_ID: u32 = 2;
 pub(crate) const MODEL: &str = "7f1f5b0e-0000-4000-8000-000000000001";
 
 /// Slurm's opinion of a slurm.conf: that of its parser with `true`, that of slurmctld with `false`. None: it takes it.
@@ -85,7 +89,10 @@ pub(crate) struct World {
     pub peer: Option<Peer>,
     pub mount: Option<MountEndpoint>,
     pub computes: Vec<Compute>,
-    pub logins: Vec<Login>,
+    pub followers: Vec<Follower>,
+    pub recording: Recording,
+    /// What the state says to slurmdbd about which cluster this is.
+    pub cluster_id: Option<u32>,
     pub neighbours: Noted<Neighbours>,
     pub extras: Extras,
     pub auth_secret: Secret,
@@ -165,7 +172,9 @@ impl World {
             peer: Some(Peer { relation, cluster_name: None, restart_signal: String::new(), own: None }),
             mount: None,
             computes: Vec::new(),
-            logins: Vec::new(),
+            followers: Vec::new(),
+            recording: Recording { answers: true, queued: Some(0) },
+            cluster_id: Some(1),
             neighbours: Noted::Absent,
             extras: Extras::default(),
             auth_secret: Secret::default(),
@@ -360,9 +369,15 @@ impl World {
     }
 
     pub(crate) fn with_login(mut self, app: &str) -> Self {
-        let relation = format!("sackd:{}", self.logins.len() + 50).parse().unwrap();
-        self.logins.push(Login { relation, app: app.parse().unwrap(), stale: false, published: Databag::new() });
+        self.follow(names::ENDPOINT_SACKD, app, Said::Nothing);
         self
+    }
+
+    /// Integrates an application at an endpoint.
+    pub(crate) fn follow(&mut self, endpoint: &'static str, app: &str, host: Said<HostName>) {
+        let relation = format!("{endpoint}:{}", self.followers.len() + 50).parse().unwrap();
+        let app = app.parse().unwrap();
+        self.followers.push(Follower { endpoint, relation, app, stale: false, published: Databag::new(), host });
     }
 
     pub(crate) fn with_data(mut self, app: &str, data: RemoteData) -> Self {
@@ -427,8 +442,9 @@ pub(crate) fn wants(app: &str, partition_config: &str) -> RemoteData {
 }
 
 /// What a step may teach. A secret that was just added, and a grant, show in the next dispatch only.
-const QUESTIONS: [Question; 45] = [
-    Question::Logins,
+const QUESTIONS: [Question; 46] = [
+    Question::Followers,
+    Question::Recording,
     Question::Neighbours,
     Question::Aside,
     Question::Call,

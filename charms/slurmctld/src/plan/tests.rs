@@ -148,7 +148,7 @@ fn one_reconfigure_serves_all_that_changed() {
 #[test]
 fn a_login_node_is_told_where_the_controllers_are_and_which_configuration_they_have() {
     let mut world = World::fresh().with_compute("compute", "").with_login("login").settled();
-    let told = |world: &World| ControllerData::decode(&world.logins[0].published).unwrap().unwrap();
+    let told = |world: &World| ControllerData::decode(&world.followers[0].published).unwrap().unwrap();
     let digest = |world: &World| world.live.slurm.clone().unwrap();
     let before = told(&world);
     assert_eq!(world.auth_secret.granted, ["compute.slurmd".to_owned(), "login.sackd".to_owned()].into());
@@ -169,7 +169,7 @@ fn a_login_node_is_told_where_the_controllers_are_and_which_configuration_they_h
 fn login_nodes_that_are_gone_are_forgotten() {
     let mut world = World::fresh().with_login("login").settled();
     assert!(world.neighbours.known().is_some_and(|noted| noted.are_at("sackd")));
-    world.logins.clear();
+    world.followers.clear();
     world.dispatch(&|_, _| None);
     assert_eq!(world.taken, ["note who hears of the configuration"]);
     assert_eq!(world.neighbours, Noted::Absent);

@@ -29,11 +29,12 @@ impl World {
             Question::Answers => Fact::Answers(self.asked(|| self.answers())),
             Question::Mount => Fact::Mount(self.mount.clone()),
             Question::Computes => Fact::Computes(self.computes.clone()),
-            Question::Logins => Fact::Logins(self.logins.clone()),
+            Question::Recording => Fact::Recording(self.recording),
+            Question::Followers => Fact::Followers(self.followers.clone()),
             Question::Neighbours => Fact::Neighbours(self.neighbours.clone()),
-            Question::AuthInfo => Fact::AuthInfo(self.auth_secret.info()),
+            Question::AuthInfo => Fact::AuthInfo(self.auth_secret.info(ID)),
             Question::AuthContent => Fact::AuthContent(self.auth_secret.answer()),
-            Question::JwtInfo => Fact::JwtInfo(self.jwt_secret.info()),
+            Question::JwtInfo => Fact::JwtInfo(self.jwt_secret.info(JWT_ID)),
             Question::JwtContent => Fact::JwtContent(self.jwt_secret.answer()),
             Question::PortOpen => Fact::PortOpen(self.port_open),
             Question::RetryTimer => Fact::RetryTimer(self.retry_timer),
@@ -131,8 +132,8 @@ impl World {
 }
 
 impl Secret {
-    pub(super) fn info(&self) -> Option<SecretInfo> {
-        let id: SecretId = ID.parse().unwrap();
+    pub(super) fn info(&self, id: &str) -> Option<SecretInfo> {
+        let id: SecretId = id.parse().unwrap();
         // Kept as `compute.slurmd`: who, and at which endpoint.
         let access = |granted: &String| {
             let (app, endpoint) = granted.split_once('.').unwrap();

@@ -209,6 +209,12 @@ impl World {
                 }
                 return Outcome::Changed(Ok(()));
             }
+            Step::AskSlurmdbd(_) => {
+                let answer = if self.recording.answers { Ok(()) } else { Err("no".to_owned()) };
+                return Outcome::Changed(answer);
+            }
+            Step::ForgetClusterId(_) => self.cluster_id = None,
+            Step::RecallClusterId(_) => self.cluster_id = self.cluster_id.or(Some(1)),
             Step::OpenPort => self.port_open = true,
             Step::AddSecret(key, content) => {
                 // Asked again in this dispatch, Juju would show it; but it is not.
@@ -217,12 +223,13 @@ impl World {
                 self.later(*key, content.clone());
             }
             Step::RefillSecret(key, _, content) => self.secret(*key).content = Some(content.clone()),
-            Step::GrantSecret(_, relation) => {
+            Step::GrantSecret(id, relation) => {
                 let computes = self.computes.iter().map(|compute| (&compute.relation, &compute.app));
-                let mut all = computes.chain(self.logins.iter().map(|login| (&login.relation, &login.app)));
+                let mut all = computes.chain(self.followers.iter().map(|one| (&one.relation, &one.app)));
                 let (relation, app) = all.find(|(own, _)| *own == relation).unwrap();
                 let endpoint = relation.as_str().split(':').next().unwrap_or_default();
-                self.auth_secret.pending.insert(format!("{app}.{endpoint}"));
+                let secret = if *id == JWT_ID.parse().unwrap() { &mut self.jwt_secret } else { &mut self.auth_secret };
+                secret.pending.insert(format!("{app}.{endpoint}"));
             }
             Step::RequestMount(_, bag) => self.mount.as_mut().unwrap().published.extend(bag.clone()),
             Step::PublishPeerApp(_, bag) => {
@@ -266,6 +273,17 @@ impl World {
     /// slurmctld reads its files: what was set at runtime is gone, but for states.
     pub(super) fn load_files(&mut self) {
         let config = Config::read(self.live.clone(), &Included::default());
+        if crate::config::managed_keys::accounting_host(&config).is_some() {
+            match (self.recording.answers, self.cluster_id) {
+                (true, Some(id)) if id != DATABASE_ID => {
+                    self.daemon = Daemon::Failing { reason: "fatal: CLUSTER ID MISMATCH.".to_owned() };
+                    return;
+                }
+                (true, None) => self.cluster_id = Some(DATABASE_ID),
+                (false, None) => self.daemon = Daemon::Silent { reason: None },
+                _ => {}
+            }
+        }
         let own = |name: &String| {
             let setting = |key: &str, usual: &str| {
                 let value = config.effective.partition(name, key).unwrap_or(usual);
@@ -281,7 +299,7 @@ impl World {
 
     fn published(&mut self, relation: &RelationId) -> &mut Databag {
         let computes = self.computes.iter_mut().map(|compute| (&compute.relation, &mut compute.published));
-        let mut all = computes.chain(self.logins.iter_mut().map(|login| (&login.relation, &mut login.published)));
+        let mut all = computes.chain(self.followers.iter_mut().map(|one| (&one.relation, &mut one.published)));
         all.find(|(own, _)| *own == relation).unwrap().1
     }
 
