@@ -223,7 +223,9 @@ impl Controller<'_> {
             return Ok(Plan::rest(self.conditions));
         }
         // What these want of the configuration is brought into effect in the next round, once it is known.
-        if situation.accepted().exists() && is_upkeep_due(facts, self.attempts)? {
+        // Who has been asked in this dispatch is served in it, also after a reconfigure on their behalf.
+        let asked = situation.extras.is_some() || is_upkeep_due(facts, self.attempts)?;
+        if situation.accepted().exists() && asked {
             let steps = extras::plan(&situation, facts.extras()?, self.attempts, &mut self.conditions);
             if !steps.is_empty() {
                 return Ok(Plan::steps(steps));
