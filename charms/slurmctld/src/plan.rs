@@ -229,15 +229,15 @@ impl Controller<'_> {
             return Ok(Plan::rest(self.conditions));
         }
         // What these want of the configuration is brought into effect in the next round, once it is known.
-        if situation.accepted().exists() && is_upkeep_due(facts, self.attempts)? {
-            let accounting = if leader {
-                accounting::plan(&situation, facts, self.attempts, &mut self.conditions)?
-            } else {
-                Vec::new()
-            };
-            if !accounting.is_empty() {
-                return Ok(Plan::steps(accounting));
+        // Who has been asked in this dispatch is served in it, also after a reconfigure on their behalf.
+        let upkeep = is_upkeep_due(facts, self.attempts)?;
+        if leader && situation.accepted().exists() && (facts.followers().is_ok() || upkeep) {
+            let steps = accounting::plan(&situation, facts, self.attempts, &mut self.conditions)?;
+            if !steps.is_empty() {
+                return Ok(Plan::steps(steps));
             }
+        }
+        if situation.accepted().exists() && (situation.extras.is_some() || upkeep) {
             let steps = extras::plan(&situation, facts.extras()?, self.attempts, &mut self.conditions);
             if !steps.is_empty() {
                 return Ok(Plan::steps(steps));

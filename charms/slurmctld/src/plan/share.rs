@@ -173,7 +173,8 @@ fn readers<'f>(situation: &Situation<'f>, followers: &'f [Follower]) -> Vec<Read
 fn followers(facts: &Facts, upkeep: bool) -> Result<&[Follower], Ask> {
     let none = matches!(facts.neighbours()?, Noted::Absent)
         || facts.neighbours()?.known().is_some_and(|noted| !noted.are_at(names::ENDPOINT_SACKD));
-    Ok(if none && !upkeep { &[] } else { facts.followers()? })
+    // Who has been asked in this dispatch is told in it.
+    Ok(if none && !upkeep && facts.followers().is_err() { &[] } else { facts.followers()? })
 }
 
 fn note_neighbours(situation: &Situation<'_>, facts: &Facts, followers: &[Follower]) -> Result<Option<Step>, Ask> {
