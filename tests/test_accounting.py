@@ -133,7 +133,8 @@ def test_a_database_that_is_away_takes_nothing_back(accounting):
 
 def test_a_slurmdbd_that_died_is_started_again(accounting):
     accounting.root(UNIT, "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmdbd")
-    eventually(lambda: accounting.shell(UNIT, "systemctl is-active slurmdbd || true").strip(), "active".__eq__, "it", 30)
+    state = lambda: accounting.shell(UNIT, "systemctl is-active slurmdbd || true").strip()
+    eventually(state, "active".__eq__, "slurmdbd", 30)
     accounting.await_message(UNIT, WELL, 60)
 
 

@@ -1,5 +1,5 @@
-//! Every reason why an accounting unit is not as it should be, and its words. What an operator reads is decided here and
-//! nowhere else.
+//! Every reason why an accounting unit is not as it should be, and its words. What an operator reads is decided here
+//! and nowhere else.
 
 use crate::facts::Facts;
 use crate::names;

@@ -1,7 +1,7 @@
 //! What an accounting unit changes next, and why it is not as it should be. Pure: it reads nothing and changes nothing.
 //!
-//! Data that is missing is a reason to wait: what runs goes on running. Only a unit that has lost its controllers or its
-//! database stops slurmdbd.
+//! Data that is missing is a reason to wait: what runs goes on running. Only a unit that has lost its controllers or
+//! its database stops slurmdbd.
 
 use crate::Slurmdbd;
 use crate::condition::Condition;
