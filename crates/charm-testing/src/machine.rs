@@ -6,6 +6,7 @@ mod fence;
 mod mounts;
 mod packages;
 mod pause;
+mod slurmdbd;
 mod systemd;
 
 use crate::knife::Knife;
@@ -17,6 +18,7 @@ use pause::Meanwhile;
 use slurm_ops::Machine;
 use slurm_ops::command::{CommandRunner, Ended};
 use slurm_ops::store::StoreFault;
+use slurmdbd::Accounting;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -51,6 +53,7 @@ struct State {
     units: BTreeMap<String, Unit>,
     next_pid: u32,
     archive: Archive,
+    accounting: Accounting,
     /// Programs that are there no more.
     lost: Vec<String>,
     /// How many programs start before one fails.
@@ -399,6 +402,8 @@ impl CommandRunner for Programs {
             "squeue" if self.is_installed("slurm-client") => Some(slurm.lock().squeue(root, &words)),
             "sinfo" if self.is_installed("slurm-client") => Some(slurm.lock().sinfo(root, &words)),
             "scancel" if self.is_installed("slurm-client") => Some(slurm.lock().scancel(root, &words)),
+            "slurmdbd" if self.is_installed("slurmdbd") => Some(self.slurmdbd(&state)),
+            "sacctmgr" if self.is_installed("slurm-client") => Some(self.sacctmgr(&state, &words)),
             "sstat" if self.is_installed("slurm-client") => Some(slurm.lock().sstat(root, &words)),
             "srun" if self.is_installed("slurm-client") => Some(slurm.lock().srun(root, &words)),
             _ => None,
@@ -460,7 +465,7 @@ fn only_looks(program: &str, words: &[&str]) -> bool {
             let verb = words.iter().find(|word| !word.starts_with("--"));
             matches!(verb, Some(&("ping" | "show" | "version" | "listjobs")))
         }
-        "apt-cache" | "journalctl" | "sinfo" | "squeue" | "sdiag" | "sstat" | "slurmd" => true,
+        "apt-cache" | "journalctl" | "sinfo" | "squeue" | "sdiag" | "sstat" | "slurmd" | "sacctmgr" => true,
         _ => false,
     }
 }

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 use slurm_interface::{
-    AgentData, ComputeData, ControllerData, Databag, DecodeError, MailPassword, MailRelay, MountRequest, MountState,
-    OciRuntime, PeerApp, PeerUnit,
+    AccountingHost, AccountingKeys, AgentData, ComputeData, ControllerData, CredentialSource, Databag, DatabaseAnswer,
+    DatabaseRequest, DecodeError, MailPassword, MailRelay, MountRequest, MountState, OciRuntime, PeerApp, PeerUnit,
 };
 use std::collections::BTreeSet;
 
@@ -39,6 +39,11 @@ fn our_own_examples_are_written_as_they_are_read() {
     check_own!(PeerApp, "slurmctld-peer/examples/application.json");
     check_own!(PeerUnit, "slurmctld-peer/examples/unit.json");
     check_own!(PeerUnit, "slurmctld-peer/examples/unit-left.json");
+    check_own!(AccountingKeys, "slurmdbd/examples/controller.json");
+    check_own!(AccountingHost, "slurmdbd/examples/slurmdbd.json");
+    check_own!(AccountingHost, "slurmdbd-peer/examples/unit.json");
+    let request = bag(contract!("mysql_client/examples/request.json"));
+    assert_eq!(DatabaseRequest { database: "slurm_acct_db" }.encode(), request);
     check_own!(MountRequest, "mount_info/examples/request.json");
     check_own!(MountState, "mount_info/examples/client-mounted.json");
 }
@@ -56,6 +61,19 @@ fn examples_of_other_writers_are_read() {
         assert!(data.auth_secret.as_str().ends_with("d3k2v5nmp25c762q3bvg"), "{data:?}");
         assert_eq!(data.controllers[0].to_string(), "juju-c9fc6f-1:6817");
     }
+    for text in [
+        contract!("slurmdbd/examples/controller-python.json"),
+        contract!("slurmdbd/examples/controller-python-before-2026-04.json"),
+    ] {
+        let keys = AccountingKeys::decode(&bag(text)).unwrap().unwrap();
+        assert!(keys.auth_secret.as_str().ends_with("d3k2v5nmp25c762q3bvg"), "{keys:?}");
+        assert!(keys.jwt_secret.unwrap().as_str().ends_with("d3k2v5nmp25c762q3bw0"));
+    }
+    let database = |text| DatabaseAnswer::decode(&bag(text)).unwrap().unwrap();
+    let answer = database(contract!("mysql_client/examples/answer.json"));
+    assert_eq!(answer.endpoints[0].to_string(), "10.134.123.14:3306");
+    let old = database(contract!("mysql_client/examples/answer-without-secrets.json"));
+    assert_eq!((old.credentials, old.endpoints.len()), (CredentialSource::Bag, 2));
     let python = ComputeData::decode(&bag(contract!("slurmd/examples/compute-python.json"))).unwrap().unwrap();
     assert_eq!(python.nodeset, slurm_conf::NodeSet::new("compute", "compute").unwrap());
     let unquoted = PeerUnit::decode(&bag(contract!("slurmctld-peer/examples/unit-unquoted.json"))).unwrap().unwrap();
@@ -141,6 +159,13 @@ fn schemas_name_exactly_the_keys_that_are_written() {
     check_schema(slurmd, "provider", written!(ComputeData, "slurmd/examples/compute.json"));
     check_schema(peer, "application", written!(PeerApp, "slurmctld-peer/examples/application.json"));
     check_optional(peer, "unit", written!(PeerUnit, "slurmctld-peer/examples/unit-left.json"), &["left"]);
+    let accounting = contract!("slurmdbd/schema.json");
+    check_schema(accounting, "requirer", written!(AccountingKeys, "slurmdbd/examples/controller.json"));
+    check_schema(accounting, "provider", written!(AccountingHost, "slurmdbd/examples/slurmdbd.json"));
+    let unit = written!(AccountingHost, "slurmdbd-peer/examples/unit.json");
+    check_schema(contract!("slurmdbd-peer/schema.json"), "unit", unit);
+    let request = DatabaseRequest { database: "slurm_acct_db" }.encode();
+    check_schema(contract!("mysql_client/schema.json"), "requirer", &request);
     check_schema(mount, "provider", written!(MountRequest, "mount_info/examples/request.json"));
     check_schema(mount, "requirer", written!(MountState, "mount_info/examples/client-mounted.json"));
 }

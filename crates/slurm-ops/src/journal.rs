@@ -186,7 +186,7 @@ fn read(host: &Host, unit: &str, range: &str) -> Option<String> {
     host.command("journalctl").args(arguments).run().ok().map(|output| output.stdout)
 }
 
-fn summary(text: &str) -> Option<String> {
+pub(crate) fn summary(text: &str) -> Option<String> {
     let complaints: Vec<&str> = text.lines().filter_map(complaint).filter(|line| !is_harmless(line)).collect();
     let first = *complaints.first()?;
     let fatal = complaints.iter().rfind(|line| line.starts_with("fatal:")).filter(|line| **line != first);

@@ -151,10 +151,19 @@ impl Trouble {
     }
 }
 
-/// Looks in what the last run of slurmdbd wrote for why it does not answer. `None`: nothing known.
-pub fn trouble(host: &Host, unit: &str) -> Option<Trouble> {
-    let said = journal::last_run_of(host, unit)?;
-    Trouble::find(&said)
+/// What the last run of slurmdbd wrote into the journal, as far as it tells why it does not serve.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Said {
+    /// What has to do with the database.
+    pub trouble: Option<Trouble>,
+    /// What it complained about.
+    pub complaint: Option<String>,
+}
+
+/// Looks why slurmdbd does not serve. Nothing is known where nobody could be asked.
+pub fn said(host: &Host, unit: &str) -> Said {
+    let said = journal::last_run_of(host, unit).unwrap_or_default();
+    Said { trouble: Trouble::find(&said), complaint: journal::summary(&said) }
 }
 
 /// Asks slurmdbd whether it serves. `conf` is a slurm.conf that names it; a slurmdbd whose database is away does not.

@@ -124,8 +124,8 @@ pub fn patient_drop_in(profile: &Profile) -> String {
     )
 }
 
-/// Returns the drop-in of a daemon that has its configuration on the disk. systemd starts one that died again, and gives
-/// one up that cannot start at all. The charm is told of every failure.
+/// Returns the drop-in of a daemon that has its configuration on the disk. systemd starts one that died again, and
+/// gives one up that cannot start at all. The charm is told of every failure.
 pub fn restarting_drop_in(profile: &Profile) -> String {
     format!(
         "# Written by the {daemon} charm.\n[Unit]\nStartLimitIntervalSec=120\nStartLimitBurst=4\n\

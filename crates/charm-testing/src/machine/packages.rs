@@ -60,7 +60,7 @@ impl Programs {
             stanzas.retain(|stanza| !is_it(stanza));
             stanzas.push(format!("Package: {package}\nStatus: install ok installed\nVersion: {version}\n\n"));
             match *package {
-                "slurmd" | "slurmctld" | "sackd" => {
+                "slurmd" | "slurmctld" | "sackd" | "slurmdbd" => {
                     self.write(&format!("/usr/lib/systemd/system/{package}.service"), b"[Service]\n");
                     // They depend on whatever has the plugins that nobody can do without.
                     for plugin in
@@ -69,6 +69,7 @@ impl Programs {
                         self.write(&format!("{PLUGINS}/{plugin}.so"), b"");
                     }
                 }
+                "slurm-wlm-mysql-plugin" => self.write(&format!("{PLUGINS}/accounting_storage_mysql.so"), b""),
                 "slurm-wlm-jwt-plugin" => self.write(&format!("{PLUGINS}/auth_jwt.so"), b""),
                 _ => {}
             }

@@ -7,6 +7,7 @@ use slurm_ops::command::Ended;
 use slurm_ops::fence;
 use slurm_ops::sackd;
 use slurm_ops::slurmd::{SlurmdOptions, parse_defaults};
+use slurm_ops::slurmdbd::CONF_FILE;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,6 +25,7 @@ const FIRST_PID: u32 = 4000;
 const SLURMCTLD: &str = "slurmctld.service";
 const SLURMD: &str = "slurmd.service";
 const SACKD: &str = "sackd.service";
+const SLURMDBD: &str = "slurmdbd.service";
 
 impl Programs {
     pub(super) fn systemctl(&self, state: &mut State, words: &[&str]) -> Ended {
@@ -59,7 +61,11 @@ impl Programs {
         };
         let (pid, started) = (unit.pid.unwrap_or(0), unit.started);
         let kill_mode = if self.exists(name) { "process" } else { "control-group" };
-        let result = if unit.failed { "signal" } else { "success" };
+        let result = match unit.failed {
+            true if name == SLURMDBD => "exit-code",
+            true => "signal",
+            false => "success",
+        };
         let file = if unit.enabled { "enabled" } else { "disabled" };
         format!(
             "LoadState={load}\nActiveState={active}\nSubState={sub}\nResult={result}\nUnitFileState={file}\n\
@@ -186,6 +192,7 @@ impl Programs {
             // The store that holds it does not answer: whoever looks waits, and systemd gives up.
             SLURMCTLD if self.is_held() => {}
             SLURMCTLD if self.read("/etc/slurm/slurm.conf").is_none() && self.is_conditional(name) => return,
+            SLURMDBD if self.read(CONF_FILE).is_none() => return,
             SLURMD => {
                 options = self.read("/etc/default/slurmd").as_deref().and_then(parse_defaults);
                 if options.is_none() {
@@ -206,10 +213,13 @@ impl Programs {
             }
         }
         let may_start = self.may_start(state, name);
+        // Without a key it would turn to munge, which is not there.
+        let dbd_fails = name == SLURMDBD && (self.dbd_objection(state, true).is_some() || !self.has_key());
         let unit = state.units.entry(name.to_owned()).or_default();
         unit.started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
         unit.failed = match name {
             SLURMCTLD => !may_start || !self.slurm().lock().start_controller(self.root.path()),
+            SLURMDBD => dbd_fails,
             _ => false,
         };
         if unit.failed {
