@@ -42,6 +42,7 @@ const POOLED: &[&str] = &[
     "slurm-wlm-jwt-plugin",
     "slurmctld",
     "slurmd",
+    "slurmrestd",
 ];
 
 /// In the pool too, with what they depend on and nothing more: a network file system and what mounts it. What they
