@@ -9,12 +9,12 @@ use slurm_ops::files::{self, FileError};
 use slurm_ops::journal::{self, Cause};
 use slurm_ops::keys::{self, AUTH_KEY_FILE, KeySet};
 use slurm_ops::scontrol::{self, ControllerPing};
-use slurm_ops::source::{Source, SourceError};
-use slurm_ops::{sackd, slurmd, systemd};
+use slurm_ops::source::Source;
+use slurm_ops::{sackd, slurmd};
 use slurm_unit::follower::{self, Controller, KeySecret};
-use slurm_unit::install::Installation;
+use slurm_unit::install::{self, Installation};
 use slurm_unit::note::{self, Note, Noted};
-use slurm_unit::service::{Running, ServiceFiles, running};
+use slurm_unit::service::{Daemon, ServiceFiles};
 use slurm_unit::{Error, OptionProblem, Trigger, View};
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ charm::facts! {
     answers: Answers(Result<Vec<ControllerPing>, String>) =
         scontrol::ping(&view.host).map_err(|error| error.to_string()),
     /// sackd, as systemd sees it.
-    daemon: Daemon(Daemon) = Daemon::look(view)?,
+    daemon: Daemon(Daemon) = Daemon::look(view, &names::PROFILE)?,
     /// The relation to the controllers. None: there is none, or Juju does not know yet with whom.
     controller: Controller(Option<Controller>) = follower::controller(view)?,
     /// The authentication key that the controllers share.
@@ -34,7 +34,7 @@ charm::facts! {
     /// Who this unit is, and why this dispatch runs. Costs no process.
     identity: Identity(Identity) = Identity::of(view)?,
     /// Where packages come from.
-    source: Source(Result<Source, OptionProblem>) = source(view)?,
+    source: Source(Result<Source, OptionProblem>) = install::source(view, &names::PROFILE)?,
     /// This unit, or its application, is being removed.
     leaving: Leaving(bool) = charm::is_leaving(&view.ctx, &view.juju)?,
     /// Juju is about to show a relation to controllers.
@@ -60,14 +60,6 @@ charm::facts! {
     cause: Cause(Option<Cause>) = journal::cause(&view.host, names::SERVICE),
     /// What sackd complained about when it failed, from its journal.
     complaint: Complaint(Option<String>) = journal::last_complaint(&view.host, names::SERVICE),
-}
-
-fn source(view: &View) -> Result<Result<Source, OptionProblem>, Error> {
-    let config = view.juju.config_get()?;
-    let text = config.string(names::OPTION_SLURM_SOURCE);
-    Ok(text
-        .parse()
-        .map_err(|error: SourceError| OptionProblem::new(names::OPTION_SLURM_SOURCE, text, error.to_string())))
 }
 
 /// Who this unit is.
@@ -100,30 +92,6 @@ impl Identity {
             teardown: view.departs() || ctx.event.broken_relation().is_some(),
             configured: files::exists(host, names::FETCHED_CONF),
             neighbour,
-        })
-    }
-}
-
-/// sackd, as systemd sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Daemon {
-    pub running: Running,
-    /// How its last run ended.
-    pub result: String,
-    /// When it was started, in seconds since 1970.
-    pub started: Option<u64>,
-    /// systemd has not read its files since they changed.
-    pub needs_reload_of_units: bool,
-}
-
-impl Daemon {
-    fn look(view: &View) -> Result<Self, Error> {
-        let unit = systemd::state(&view.host, names::SERVICE)?;
-        Ok(Self {
-            running: running(&unit),
-            started: unit.main_started,
-            needs_reload_of_units: unit.needs_daemon_reload,
-            result: unit.result,
         })
     }
 }

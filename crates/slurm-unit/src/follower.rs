@@ -6,7 +6,7 @@
 use crate::{Error, Profile, View};
 use charm::tools::{SecretAnswer, Unreadable};
 use charm::{AppName, RelationId, Status};
-use slurm_interface::ControllerData;
+use slurm_interface::{ControllerData, Databag, DecodeError};
 use slurm_ops::SlurmVersion;
 use slurm_ops::journal::Cause;
 use slurm_ops::keys::{AuthKey, KeySet};
@@ -21,12 +21,12 @@ pub const SECRET_KEY_ID: &str = "keyid";
 
 /// The relation to the controllers.
 #[derive(Debug, Clone)]
-pub struct Controller {
+pub struct Controller<T = ControllerData> {
     pub relation: RelationId,
     pub app: AppName,
     /// No hook may come when something changes at the other end.
     pub stale: bool,
-    pub data: RemoteData<ControllerData>,
+    pub data: RemoteData<T>,
 }
 
 /// What the other end of a relation says about itself.
@@ -48,12 +48,20 @@ pub enum KeySecret {
     Offered(KeySet),
 }
 
-/// Looks for the controllers. While an old relation lingers, the new one counts.
+/// Looks for the controllers, as slurmd and sackd know them.
 pub fn controller(view: &View) -> Result<Option<Controller>, Error> {
+    controller_with(view, ControllerData::decode)
+}
+
+/// Looks for the controllers, with what they publish to this charm. While an old relation lingers, the new one counts.
+pub fn controller_with<T>(
+    view: &View,
+    decode: impl Fn(&Databag) -> Result<Option<T>, DecodeError>,
+) -> Result<Option<Controller<T>>, Error> {
     let Some(relation) = view.juju.relations(&view.ctx, ENDPOINT)?.pop() else { return Ok(None) };
     let remote = view.juju.remote(&view.ctx, &relation)?;
     let Some(app) = remote.app else { return Ok(None) };
-    let data = match ControllerData::decode(&view.juju.relation_get_remote(&relation, &app)?) {
+    let data = match decode(&view.juju.relation_get_remote(&relation, &app)?) {
         Ok(None) => RemoteData::Nothing,
         Ok(Some(data)) => RemoteData::Data(data),
         Err(error) => RemoteData::Unusable(charm::log::chain(&error)),
@@ -86,7 +94,12 @@ pub fn key_secret(view: &View) -> Result<KeySecret, Error> {
 /// Returns the version of this machine's Slurm and that of the controllers if the first is of a later release: Slurm
 /// does not work so.
 pub fn too_new(own: Option<SlurmVersion>, data: &ControllerData) -> Option<(SlurmVersion, SlurmVersion)> {
-    let controllers = data.slurm_version.as_deref().and_then(|text| text.parse::<SlurmVersion>().ok());
+    newer_than(own, data.slurm_version.as_deref())
+}
+
+/// The same for a version that was published in whatever bag.
+pub fn newer_than(own: Option<SlurmVersion>, controllers: Option<&str>) -> Option<(SlurmVersion, SlurmVersion)> {
+    let controllers = controllers.and_then(|text| text.parse::<SlurmVersion>().ok());
     own.zip(controllers).filter(|(own, controllers)| own.is_too_new_for(*controllers))
 }
 

@@ -6,10 +6,17 @@ use slurm_ops::SlurmVersion;
 use slurm_ops::files::{self, Access};
 use slurm_ops::needrestart;
 use slurm_ops::packages::{self, Inventory, Obstacle};
-use slurm_ops::source::Source;
+use slurm_ops::source::{Source, SourceError};
 
 /// In the charm's directory, which lives as long as the unit: the version that this unit has told Juju.
 const REPORTED_VERSION: &str = ".workload-version";
+
+/// Reads the option that names where packages come from.
+pub fn source(view: &View, profile: &Profile) -> Result<Result<Source, OptionProblem>, Error> {
+    let config = view.juju.config_get()?;
+    let text = config.string(profile.source_option);
+    Ok(text.parse().map_err(|error: SourceError| OptionProblem::new(profile.source_option, text, error.to_string())))
+}
 
 /// What of Slurm is on the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -31,6 +31,31 @@ pub fn running(unit: &UnitState) -> Running {
     }
 }
 
+/// A daemon that follows its controllers, as systemd sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Daemon {
+    pub running: Running,
+    /// How its last run ended.
+    pub result: String,
+    /// When it was started, in seconds since 1970.
+    pub started: Option<u64>,
+    /// systemd has not read its files since they changed.
+    pub needs_reload_of_units: bool,
+}
+
+impl Daemon {
+    /// Asks systemd.
+    pub fn look(view: &View, profile: &Profile) -> Result<Self, Error> {
+        let unit = systemd::state(&view.host, profile.service)?;
+        Ok(Self {
+            running: running(&unit),
+            started: unit.main_started,
+            needs_reload_of_units: unit.needs_daemon_reload,
+            result: unit.result,
+        })
+    }
+}
+
 /// The files of ours that systemd reads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceFiles {
@@ -90,10 +115,15 @@ pub fn failure_service(unit: &charm::UnitName, profile: &Profile) -> String {
 /// seconds. The charm is told of every failure: also one that systemd starts again may then wait for ever, for a key or
 /// a controller, and nobody would know.
 pub fn patient_drop_in(profile: &Profile) -> String {
+    drop_in(profile, "KillMode=process\nRestart=always\nRestartSec=2\nTimeoutStartSec=infinity\n")
+}
+
+/// Returns a drop-in with these lines about the service: a daemon that cannot start is given up after seconds, and the
+/// charm is told of every failure.
+pub fn drop_in(profile: &Profile, service: &str) -> String {
     format!(
         "# Written by the {daemon} charm.\n[Unit]\nStartLimitIntervalSec=120\nStartLimitBurst=4\n\
-         OnFailure={failed}\n\n[Service]\nKillMode=process\nRestart=always\nRestartSec=2\n\
-         TimeoutStartSec=infinity\n",
+         OnFailure={failed}\n\n[Service]\n{service}",
         daemon = profile.daemon,
         failed = profile.failure_service(),
     )
