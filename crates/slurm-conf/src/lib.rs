@@ -106,4 +106,5 @@ pub use parameters::{Doubt, ParameterError, Parameters};
 pub use partition::Partition;
 pub use partition_option::{OptionKind, OptionValue, PartitionOption};
 pub use record::{Record, RecordKind};
+pub use text::checked_line;
 pub use unknown::UnknownKey;

@@ -5,14 +5,14 @@ use crate::secret::SecretUri;
 use serde_json::{Value, json};
 use slurm_conf::ControllerAddress;
 
-const AUTH_KEY: &str = "auth_key";
-const AUTH_KEY_ID: &str = "auth_key_id";
-const AUTH_SECRET_ID: &str = "auth_secret_id";
-const CONTROLLERS: &str = "controllers";
-const JWT_KEY: &str = "jwt_key";
-const JWT_SECRET_ID: &str = "jwt_secret_id";
-const SLURM_CONFIG: &str = "slurmconfig";
-const SLURM_VERSION: &str = "slurm_version";
+pub(crate) const AUTH_KEY: &str = "auth_key";
+pub(crate) const AUTH_KEY_ID: &str = "auth_key_id";
+pub(crate) const AUTH_SECRET_ID: &str = "auth_secret_id";
+pub(crate) const CONTROLLERS: &str = "controllers";
+pub(crate) const JWT_KEY: &str = "jwt_key";
+pub(crate) const JWT_SECRET_ID: &str = "jwt_secret_id";
+pub(crate) const SLURM_CONFIG: &str = "slurmconfig";
+pub(crate) const SLURM_VERSION: &str = "slurm_version";
 const CONF_DIGEST: &str = "slurm_conf_digest";
 const CLUSTER_INFO: &str = "cluster_info";
 
@@ -76,7 +76,7 @@ pub fn conf_digest(text: &str) -> String {
 
 /// The current name wins; the older one counts only if it holds an address, since the current charms may keep a key's
 /// id there.
-fn auth_secret(bag: &Databag) -> Result<Option<SecretUri>, DecodeError> {
+pub(crate) fn auth_secret(bag: &Databag) -> Result<Option<SecretUri>, DecodeError> {
     if let Some(uri) = string(bag, AUTH_SECRET_ID)? {
         return SecretUri::decode(AUTH_SECRET_ID, &uri).map(Some);
     }
@@ -104,7 +104,7 @@ fn controllers(bag: &Databag) -> Result<Vec<ControllerAddress>, DecodeError> {
 }
 
 /// Numbers and dots, nothing else: the text is compared and shown.
-fn slurm_version(bag: &Databag) -> Result<Option<String>, DecodeError> {
+pub(crate) fn slurm_version(bag: &Databag) -> Result<Option<String>, DecodeError> {
     let Some(text) = string(bag, SLURM_VERSION)? else { return Ok(None) };
     let number = |part: &str| matches!(part.len(), 1..=4) && part.bytes().all(|byte| byte.is_ascii_digit());
     match text.split('.').all(number) && (2..=3).contains(&text.split('.').count()) {

@@ -7,6 +7,7 @@
 //! | bag | written by |
 //! | --- | --- |
 //! | [`ControllerData`] | the leader of slurmctld, for an application of compute nodes |
+//! | [`RestData`] | the leader of slurmctld, for an application of slurmrestd |
 //! | [`ComputeData`] | the leader of slurmd, for the controller |
 //! | [`PeerApp`], [`PeerUnit`] | the leader of slurmctld and each of its units, for each other |
 //! | [`MountRequest`], [`MountState`] | the leader of slurmctld, and the file system client beside it |
@@ -66,12 +67,15 @@ mod controller;
 mod databag;
 mod mount;
 mod peer;
+mod rest;
 mod secret;
+mod slurmutils;
 
 pub use compute::ComputeData;
 pub use controller::{ControllerData, conf_digest};
 pub use databag::{Databag, DecodeError};
 pub use mount::{MountPoint, MountRequest, MountState};
 pub use peer::{PeerApp, PeerUnit};
+pub use rest::{RestData, is_conf_name};
 pub use secret::SecretUri;
 pub use slurm_conf::ControllerAddress;

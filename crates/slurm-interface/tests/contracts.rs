@@ -2,7 +2,7 @@
 //! written.
 
 use serde_json::Value;
-use slurm_interface::{ComputeData, ControllerData, Databag, DecodeError, MountRequest, MountState, PeerApp, PeerUnit};
+use slurm_interface::{ComputeData, ControllerData, Databag, DecodeError, MountRequest, MountState, PeerApp, PeerUnit, RestData};
 use std::collections::BTreeSet;
 
 macro_rules! contract {
@@ -30,6 +30,7 @@ macro_rules! check_own {
 fn our_own_examples_are_written_as_they_are_read() {
     check_own!(ControllerData, "slurmd/examples/controller.json");
     check_own!(ControllerData, "sackd/examples/controller.json");
+    check_own!(RestData, "slurmrestd/examples/controller.json");
     check_own!(ComputeData, "slurmd/examples/compute.json");
     check_own!(ComputeData, "slurmd/examples/compute-minimal.json");
     check_own!(ComputeData, "slurmd/examples/compute-every-kind-of-option.json");
@@ -53,6 +54,9 @@ fn examples_of_other_writers_are_read() {
         assert!(data.auth_secret.as_str().ends_with("d3k2v5nmp25c762q3bvg"), "{data:?}");
         assert_eq!(data.controllers[0].to_string(), "juju-c9fc6f-1:6817");
     }
+    let rest = RestData::decode(&bag(contract!("slurmrestd/examples/controller-python.json"))).unwrap().unwrap();
+    assert_eq!((rest.files.len(), rest.controllers()), (5, vec!["juju-c9fc6f-1"]));
+    assert_eq!(rest.get("AccountingStorageType"), Some("accounting_storage/slurmdbd"));
     let python = ComputeData::decode(&bag(contract!("slurmd/examples/compute-python.json"))).unwrap().unwrap();
     assert_eq!(python.nodeset, slurm_conf::NodeSet::new("compute", "compute").unwrap());
     let unquoted = PeerUnit::decode(&bag(contract!("slurmctld-peer/examples/unit-unquoted.json"))).unwrap().unwrap();
@@ -63,6 +67,7 @@ fn examples_of_other_writers_are_read() {
 fn examples_of_what_is_not_ready_are_no_error() {
     let not_ready = bag(contract!("slurmd/examples/controller-not-ready.json"));
     assert_eq!(ControllerData::decode(&not_ready), Ok(None));
+    assert_eq!(RestData::decode(&bag(contract!("slurmrestd/examples/controller-not-ready.json"))), Ok(None));
     assert_eq!(MountState::decode(&bag(contract!("mount_info/examples/client-not-ready.json"))), Ok(None));
 }
 
@@ -104,6 +109,8 @@ fn schemas_name_exactly_the_keys_that_are_written() {
     check_schema(slurmd, "requirer", written!(ControllerData, "slurmd/examples/controller.json"));
     let login = written!(ControllerData, "sackd/examples/controller.json");
     check_schema(contract!("sackd/schema.json"), "requirer", login);
+    let rest = written!(RestData, "slurmrestd/examples/controller.json");
+    check_schema(contract!("slurmrestd/schema.json"), "requirer", rest);
     check_schema(slurmd, "provider", written!(ComputeData, "slurmd/examples/compute.json"));
     check_schema(peer, "application", written!(PeerApp, "slurmctld-peer/examples/application.json"));
     check_optional(peer, "unit", written!(PeerUnit, "slurmctld-peer/examples/unit-left.json"), &["left"]);
