@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 TOP = pathlib.Path(__file__).parent.parent
-CHARMS = ("slurmctld", "slurmd", "sackd")
+CHARMS = ("slurmctld", "slurmd", "sackd", "slurmrestd")
 # Charms that share the actions about nodes.
 OF_NODES = ("slurmctld", "slurmd")
 

@@ -36,6 +36,7 @@
 //! | nodes, partitions, jobs, reservations, reconfigure | [`scontrol`] |
 //! | start options and detection of a compute node | [`slurmd`], [`hardware`], [`version`] |
 //! | start options of a login node | [`sackd`] |
+//! | start options and user of the REST API | [`slurmrestd`] |
 //! | keys of `auth/slurm` and `auth/jwt` | [`keys`] |
 //! | a shared state directory: is it there, is it ours, who serves | [`mounts`], [`store`], [`sentinel`], [`heartbeat`] |
 //! | no slurmctld where nothing can be saved | [`fence`] |
@@ -67,6 +68,7 @@ pub mod sackd;
 pub mod scontrol;
 pub mod sentinel;
 pub mod slurmd;
+pub mod slurmrestd;
 pub mod source;
 pub mod store;
 pub mod systemd;

@@ -24,6 +24,9 @@ const FIRST_PID: u32 = 4000;
 const SLURMCTLD: &str = "slurmctld.service";
 const SLURMD: &str = "slurmd.service";
 const SACKD: &str = "sackd.service";
+const SLURMRESTD: &str = "slurmrestd.service";
+/// What the kernel says about ports that somebody listens on.
+const LISTENERS: &str = "/proc/net/tcp";
 
 impl Programs {
     pub(super) fn systemctl(&self, state: &mut State, words: &[&str]) -> Ended {
@@ -141,6 +144,7 @@ impl Programs {
             SLURMCTLD => self.slurm().lock().stop_controller(self.root.path()),
             SLURMD => self.slurm().lock().stop_slurmd(self.root.path()),
             SACKD => self.slurm().lock().stop_sackd(self.root.path()),
+            SLURMRESTD => drop(fs::remove_file(self.path(LISTENERS))),
             _ => {}
         }
     }
@@ -154,6 +158,7 @@ impl Programs {
             SLURMCTLD => self.slurm().lock().crash_controller(self.root.path()),
             SLURMD => self.slurm().lock().stop_slurmd(self.root.path()),
             SACKD => self.slurm().lock().stop_sackd(self.root.path()),
+            SLURMRESTD => drop(fs::remove_file(self.path(LISTENERS))),
             _ => {}
         }
     }
@@ -186,6 +191,7 @@ impl Programs {
             // The store that holds it does not answer: whoever looks waits, and systemd gives up.
             SLURMCTLD if self.is_held() => {}
             SLURMCTLD if self.read("/etc/slurm/slurm.conf").is_none() && self.is_conditional(name) => return,
+            SLURMRESTD if self.read("/etc/slurm/slurm.conf").is_none() => return,
             SLURMD => {
                 options = self.read("/etc/default/slurmd").as_deref().and_then(parse_defaults);
                 if options.is_none() {
@@ -228,6 +234,10 @@ impl Programs {
         }
         if let Some(controllers) = controllers {
             self.slurm().lock().start_sackd(self.root.path(), controllers);
+        }
+        if name == SLURMRESTD {
+            let listens = "sl local_address rem_address st\n0: 00000000:1AA4 00000000:0000 0A\n";
+            self.write(LISTENERS, listens.as_bytes());
         }
         if name == fence::SERVICE {
             self.fence_begins(state);

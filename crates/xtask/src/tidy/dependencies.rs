@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sackd-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit"]),
     ("slurmctld-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit"]),
     ("slurmd-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit"]),
+    ("slurmrestd-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit"]),
     ("juju-local", &[]),
     ("xtask", &[]),
 ];
@@ -31,10 +32,12 @@ const SEQUENTIAL: &[&str] = &[
     "sackd-charm",
     "slurmctld-charm",
     "slurmd-charm",
+    "slurmrestd-charm",
 ];
 
 /// Only these have a test that takes the in-memory model.
-const TESTED_IN_MEMORY: &[&str] = &["charm", "slurm-unit", "sackd-charm", "slurmctld-charm", "slurmd-charm"];
+const TESTED_IN_MEMORY: &[&str] =
+    &["charm", "slurm-unit", "sackd-charm", "slurmctld-charm", "slurmd-charm", "slurmrestd-charm"];
 
 /// And only the in-memory model has a test that takes the charms.
 const TESTED_TOGETHER: &[&str] = &["slurm-interface", "slurm-unit", "sackd-charm", "slurmctld-charm", "slurmd-charm"];
