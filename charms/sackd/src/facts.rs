@@ -5,13 +5,12 @@ use charm::UnitName;
 use serde::{Deserialize, Serialize};
 use slurm_conf::ControllerAddress;
 use slurm_interface::conf_digest;
-use slurm_ops::files::{self, FileError};
+use slurm_ops::files;
 use slurm_ops::journal::{self, Cause};
-use slurm_ops::keys::{self, AUTH_KEY_FILE, KeySet};
 use slurm_ops::scontrol::{self, ControllerPing};
 use slurm_ops::source::Source;
 use slurm_ops::{sackd, slurmd};
-use slurm_unit::follower::{self, Controller, KeySecret};
+use slurm_unit::follower::{self, Controller, KeyFile, KeySecret};
 use slurm_unit::install::{self, Installation};
 use slurm_unit::note::{self, Note, Noted};
 use slurm_unit::service::{Daemon, ServiceFiles};
@@ -50,7 +49,7 @@ charm::facts! {
     /// When they were written, since 1970.
     start_file_written: StartFileWritten(Option<Duration>) = files::modified(&view.host, names::OPTIONS_FILE)?,
     /// The authentication key on the disk.
-    key_file: KeyFile(KeyFile) = KeyFile::look(view)?,
+    key_file: KeyFile(KeyFile) = KeyFile::look(view, names::SLURM_USER)?,
     /// The digest of the configuration that sackd has fetched. None: it has fetched none.
     fetched: Fetched(Option<String>) =
         files::read_text(&view.host, names::FETCHED_CONF)?.as_deref().map(conf_digest),
@@ -93,28 +92,6 @@ impl Identity {
             configured: files::exists(host, names::FETCHED_CONF),
             neighbour,
         })
-    }
-}
-
-/// The authentication key on the disk.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct KeyFile {
-    /// None: no file, or one without keys, which is as good as none.
-    pub keys: Option<KeySet>,
-    /// Only its owner can read it.
-    pub private: bool,
-    /// When it was written, since 1970.
-    pub written: Option<Duration>,
-}
-
-impl KeyFile {
-    fn look(view: &View) -> Result<Self, Error> {
-        let keys = match keys::read_auth_keys(&view.host) {
-            Err(FileError::Content { .. }) => None,
-            other => other?,
-        };
-        let private = keys::are_private(&view.host, names::SLURM_USER)?;
-        Ok(Self { keys, private, written: files::modified(&view.host, AUTH_KEY_FILE)? })
     }
 }
 

@@ -4,13 +4,13 @@
 
 use crate::Sackd;
 use crate::condition::Condition;
-use crate::facts::{Facts, KeyFile, Loaded, Question};
+use crate::facts::{Facts, Loaded, Question};
 use crate::names;
 use crate::step::{Outcome, Step};
 use charm::runtime::{Ask, Attempts, Plan, Planned};
 use slurm_interface::ControllerData;
 use slurm_unit::Trigger;
-use slurm_unit::follower::{self, Controller, FollowerCondition, KeySecret, RemoteData};
+use slurm_unit::follower::{self, Controller, FollowerCondition, KeyFile, KeySecret, RemoteData};
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
 

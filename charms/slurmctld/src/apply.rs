@@ -8,6 +8,7 @@ use crate::config::files::{Config, Files};
 use crate::config::managed_keys;
 use crate::facts::{Asked, CONFIGURED, Fact, Facts, Question};
 use crate::keys::Key;
+use crate::mail::MailStep;
 use crate::names;
 use crate::neighbours::Neighbours;
 use crate::place::Place;
@@ -147,7 +148,10 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             juju.relation_set_app(relation, bag);
         }
         Step::PublishController(relation, bag) => juju.relation_set_app_mirrored(relation, bag),
-        Step::PublishPeerUnit(relation, bag) => juju.relation_set_unit(relation, bag),
+        Step::Mail(step) => return Ok(Outcome::Install(step.apply(host)?)),
+        Step::PublishMetrics(relation, bag) | Step::PublishPeerUnit(relation, bag) => {
+            juju.relation_set_unit(relation, bag)
+        }
     }
     Ok(Outcome::Done)
 }
@@ -200,8 +204,16 @@ fn write(host: &HostWriter, files: &Files, suffix: &str) -> Result<(), Error> {
 fn write_at(host: &HostWriter, directory: &str, files: &Files, suffix: &str) -> Result<(), Error> {
     for (path, text) in files.entries() {
         let name = path.rsplit('/').next().unwrap_or_default();
-        if let Some(text) = text {
-            files::replace(host, format!("{directory}/{name}{suffix}"), text.as_bytes(), &Access::slurm(0o644))?;
+        let path = format!("{directory}/{name}{suffix}");
+        match text {
+            Some(text) => {
+                files::replace(host, path, text.as_bytes(), &Access::slurm(0o644))?;
+            }
+            // The others are always there in a cluster; where they are not they come with the next configuration.
+            None if name == "oci.conf" => {
+                files::remove(host, path)?;
+            }
+            None => {}
         }
     }
     Ok(())
@@ -222,6 +234,7 @@ pub fn announce(step: &Step) -> Option<Status> {
         Step::StartDaemon => Some(Status::maintenance("starting slurmctld")),
         Step::RestartDaemon | Step::RestartStandby => Some(Status::maintenance("restarting slurmctld")),
         Step::HandOver { host, .. } => Some(Status::maintenance(format!("leaving: {host} takes over"))),
+        Step::Mail(MailStep::Install) => Some(Status::maintenance("installing the mail program")),
         Step::MoveToStore(_) => Some(Status::maintenance("moving to the store")),
         Step::MoveToDisk(_) => Some(Status::maintenance("moving to the local disk")),
         _ => None,
@@ -336,6 +349,7 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         Step::PublishPeerApp(..) | Step::PublishPeerUnit(..) => facts.forget(&[Question::Peer]),
         Step::PublishController(..) => facts.forget(&[Question::Computes, Question::Logins]),
         Step::RequestMount(..) => facts.forget(&[Question::Mount]),
+        Step::PublishMetrics(..) | Step::Mail(_) => facts.forget(&[Question::Extras]),
         Step::RefillSecret(key, _, content) => {
             let answer = SecretAnswer::Content(content.clone());
             facts.learn(if *key == Key::Auth { Fact::AuthContent(answer) } else { Fact::JwtContent(answer) });

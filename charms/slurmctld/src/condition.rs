@@ -6,10 +6,12 @@ use crate::daemon::Daemon;
 use crate::facts::{Facts, RejectedHost};
 use crate::fence::Warning;
 use crate::identity::{StateProblem, of_note};
+use crate::metrics::NoMetrics;
 use crate::names;
 use charm::{AppName, Status, UnitName};
 use slurm_conf::{HostName, NodeName, PartitionName};
 use slurm_ops::journal::Cause;
+use slurm_ops::packages::Obstacle;
 use slurm_unit::OptionProblem;
 use slurm_unit::install::InstallCondition;
 use std::fmt;
@@ -103,6 +105,16 @@ pub enum Condition {
     RebootRefused { node: NodeName, why: String },
     /// The note of the nodes that are to be rebooted cannot be read.
     RebootsUnreadable(String),
+    /// An agent for metrics is there, and slurmctld has none for it.
+    NoMetrics(NoMetrics),
+    /// Several OCI runtimes are related, and a cluster has one.
+    SeveralRuntimes(Vec<String>),
+    /// The password for the relay of this mail integrator cannot be read yet.
+    AwaitsMailPassword(AppName),
+    /// The configuration of the mail program is somebody else's.
+    MailConfTaken,
+    /// The mail program could not be installed.
+    MailInstall(Obstacle),
     /// What has to be known about this application, and whether it has left, could not be found out.
     Unaccounted(PartitionName),
 }
@@ -271,6 +283,30 @@ impl charm::runtime::Condition for Condition {
             Self::RebootsUnreadable(why) => {
                 Status::blocked(format!("reboots on hold: repair or delete the note {why}"))
             }
+            Self::NoMetrics(NoMetrics::NoPlugin(version)) => {
+                Status::active(format!("no metrics: Slurm {version} has none, 25.11 and newer do"))
+            }
+            Self::NoMetrics(NoMetrics::SwitchedOff) => {
+                Status::active(format!("no metrics: MetricsType in {} is another one", names::SLURM_CONF))
+            }
+            Self::NoMetrics(NoMetrics::Private) => {
+                Status::active("no metrics: slurmctld refuses them while PrivateData is set")
+            }
+            Self::SeveralRuntimes(apps) => {
+                Status::blocked(format!("one OCI runtime only: remove a relation of {}", apps.join(", ")))
+            }
+            Self::AwaitsMailPassword(app) => Status::waiting(format!("for {app} to share its password for mail")),
+            Self::MailConfTaken => Status::blocked(format!(
+                "{} is not the charm's: move it away, or remove the relation at `{}`",
+                names::MAIL_CONF,
+                names::ENDPOINT_MAIL
+            )),
+            Self::MailInstall(obstacle) if obstacle.is_passing() => {
+                Status::waiting(format!("for apt: {}", obstacle.told()))
+            }
+            Self::MailInstall(obstacle) => {
+                Status::blocked(format!("installing the mail program failed: {}", obstacle.told()))
+            }
             Self::GrantPending
             | Self::ListUnsettled
             | Self::StaleRelation(_)
@@ -290,6 +326,7 @@ impl charm::runtime::Condition for Condition {
             Self::Option(_) | Self::Rejected { .. } | Self::TakenBack(_) | Self::UnusableData { .. } => false,
             Self::PartitionTaken { .. } | Self::AwaitsPartition { .. } | Self::SeveralDefaults(_) => false,
             Self::Moving(Moving::OtherUnits { .. } | Moving::NoClient) => false,
+            Self::NoMetrics(_) | Self::SeveralRuntimes(_) => false,
             _ => true,
         }
     }

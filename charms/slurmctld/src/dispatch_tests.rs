@@ -4,6 +4,7 @@
 mod actions;
 mod archives;
 mod crash;
+mod extras;
 mod harm;
 mod hostile;
 mod leaving;

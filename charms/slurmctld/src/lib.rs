@@ -9,10 +9,13 @@ mod controllers;
 mod daemon;
 #[cfg(test)]
 mod dispatch_tests;
+mod extras;
 mod facts;
 mod fence;
 mod identity;
 mod keys;
+mod mail;
+mod metrics;
 mod names;
 mod neighbours;
 mod options;

@@ -12,6 +12,12 @@ pub const ENDPOINT_SACKD: &str = "sackd";
 pub const ENDPOINT_PEER: &str = "slurmctld-peer";
 /// A file system client on the same machine.
 pub const ENDPOINT_MOUNT: &str = "mount";
+/// An agent for metrics on the same machine.
+pub const ENDPOINT_AGENT: &str = "cos-agent";
+/// What runs containers on the compute nodes.
+pub const ENDPOINT_RUNTIME: &str = "oci-runtime";
+/// A mail integrator.
+pub const ENDPOINT_MAIL: &str = "smtp";
 
 pub const OPTION_CLUSTER_NAME: &str = "cluster-name";
 pub const OPTION_DEFAULT_PARTITION: &str = "default-partition";
@@ -49,6 +55,8 @@ const PACKAGES: Selection = Selection {
 };
 /// The plugin that takes tokens of users. A cluster works without.
 pub const TOKEN_PLUGIN: &str = "auth_jwt.so";
+/// The plugin with which slurmctld serves metrics. Slurm has it since 25.11.
+pub const METRICS_PLUGIN: &str = "metrics_openmetrics.so";
 /// The unit that the package brings.
 pub const SERVICE: &str = "slurmctld.service";
 /// Where slurmctld listens.
@@ -59,6 +67,10 @@ pub const CONFIGURATION_DIRECTORY: &str = "/etc/slurm";
 pub const SLURM_CONF: &str = "/etc/slurm/slurm.conf";
 pub const CGROUP_CONF: &str = "/etc/slurm/cgroup.conf";
 pub const GRES_CONF: &str = "/etc/slurm/gres.conf";
+pub const OCI_CONF: &str = "/etc/slurm/oci.conf";
+/// The program that slurmctld sends mail with, and its configuration.
+pub const MAIL_PROGRAM: &str = "/usr/bin/bsd-mailx";
+pub const MAIL_CONF: &str = "/etc/msmtprc";
 /// A configuration on its way to Slurm's parser.
 pub const CANDIDATE_CONF: &str = "/etc/slurm/slurm.conf.candidate";
 /// Behind the name of a file: the last content that slurmctld is known to have accepted.
@@ -108,6 +120,8 @@ pub const JWT_SECRET_DESCRIPTION: &str = "key that signs the tokens of this clus
 /// The content of these secrets; the second one is in the first only.
 pub const SECRET_KEY: &str = "key";
 pub const SECRET_KEY_ID: &str = "keyid";
+/// What this application calls the secret with the password of a mail relay, which is another's.
+pub const MAIL_SECRET: &str = "mail-relay-password";
 /// Before the name of a user: the secret with the token that was handed out last.
 pub const TOKEN_SECRET: &str = "slurm-token-";
 /// The content of such a secret.
@@ -140,8 +154,8 @@ mod tests {
 
     #[test]
     fn code_and_metadata_agree() {
-        assert_eq!(declared(&["provides"]), names(&[ENDPOINT_MOUNT]));
-        assert_eq!(declared(&["requires"]), names(&[ENDPOINT_SLURMD, ENDPOINT_SACKD]));
+        assert_eq!(declared(&["provides"]), names(&[ENDPOINT_MOUNT, ENDPOINT_AGENT]));
+        assert_eq!(declared(&["requires"]), names(&[ENDPOINT_SLURMD, ENDPOINT_SACKD, ENDPOINT_RUNTIME, ENDPOINT_MAIL]));
         assert_eq!(declared(&["peers"]), names(&[ENDPOINT_PEER]));
         let options = [
             OPTION_CLUSTER_NAME,

@@ -3,6 +3,7 @@
 //! Order is the design: packages, files, daemon, configuration, and only then what other applications see. Each stage
 //! that the next one builds on ends its round, so that the next decision rests on what has really come of it.
 
+mod extras;
 mod foundation;
 mod handover;
 mod leaving;
@@ -172,6 +173,7 @@ impl Controller<'_> {
             identity: &identity,
             place,
             controllers: &controllers.wanted,
+            extras: facts.extras().ok(),
         };
         if (leader || !on_store)
             && let Some(step) = moving::agree(&situation)
@@ -220,6 +222,13 @@ impl Controller<'_> {
         if controllers.adopted {
             return Ok(Plan::rest(self.conditions));
         }
+        // What these want of the configuration is brought into effect in the next round, once it is known.
+        if situation.accepted().exists() && is_upkeep_due(facts, self.attempts)? {
+            let steps = extras::plan(&situation, facts.extras()?, self.attempts, &mut self.conditions);
+            if !steps.is_empty() {
+                return Ok(Plan::steps(steps));
+            }
+        }
         let steps = share::share(&situation, facts, self.attempts, on_store, &mut self.conditions)?;
         if !steps.is_empty() {
             return Ok(Plan::steps(steps));
@@ -246,6 +255,7 @@ impl Controller<'_> {
         if leader && !situation.applications.is_empty() {
             questions.push(Question::GoalState);
         }
+        questions.push(Question::Extras);
         questions.extend(share::of_upkeep(leader));
         self.facts.need(&questions)
     }
@@ -372,7 +382,8 @@ impl Controller<'_> {
         let wanted = wanted_partitions(situation.computes);
         let partitions: BTreeSet<&PartitionName> = wanted.keys().chain(situation.applications.removing()).collect();
         let partitions = partitions.into_iter().map(|name| ConfigSource::Partition(name.to_string()));
-        let sources = [ConfigSource::File, ConfigSource::Parameters, ConfigSource::Tracking];
+        use ConfigSource::{File, Mail, Oci, Parameters, Tracking};
+        let sources = [File, Parameters, Tracking, Oci, Mail];
         for source in sources.into_iter().chain(partitions) {
             let Some(reason) = situation.rejection(&source) else { continue };
             let partition = match &source {

@@ -7,6 +7,7 @@ use crate::config::rollout::Overrides;
 use crate::config::sources::ConfigSource;
 use crate::controllers::Started;
 use crate::keys::Key;
+use crate::mail::MailStep;
 use crate::names;
 use crate::neighbours::Neighbours;
 use crate::place::Place;
@@ -126,6 +127,10 @@ pub enum Step {
     PublishPeerUnit(RelationId, Databag),
     /// Tells another application where the controllers are.
     PublishController(RelationId, Databag),
+    /// Tells the agent beside this unit where metrics are.
+    PublishMetrics(RelationId, Databag),
+    /// A change of what sends mail on this machine.
+    Mail(MailStep),
     /// Asks for the file system that the state is to be on.
     RequestMount(RelationId, Databag),
 }
@@ -258,6 +263,8 @@ impl fmt::Display for Step {
             Self::PublishPeerApp(relation, _) => write!(formatter, "publish cluster name to {relation}"),
             Self::PublishPeerUnit(relation, _) => write!(formatter, "publish host name to {relation}"),
             Self::PublishController(relation, _) => write!(formatter, "publish controllers to {relation}"),
+            Self::PublishMetrics(relation, _) => write!(formatter, "publish metrics to {relation}"),
+            Self::Mail(step) => write!(formatter, "{}", step.name()),
             Self::RequestMount(relation, _) => write!(formatter, "ask {relation} for a file system"),
         }
     }

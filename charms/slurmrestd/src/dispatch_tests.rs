@@ -170,8 +170,8 @@ fn a_file_that_is_published_no_more_is_removed() {
 #[test]
 fn a_relation_that_ends_leaves_nothing_behind() {
     let (rest, relation) = Rest::joined();
-    rest.model.remove_relation(&relation);
     rest.hook(&Hook::broken(&relation, Some(&rest.controller)));
+    rest.model.remove_relation(&relation);
     assert!(!rest.machine.is_running(names::SERVICE) && rest.model.ports(&rest.unit).is_empty());
     assert_eq!(rest.machine.read(CONF), None);
     assert_eq!(rest.shown(), "blocked: no controller: `juju integrate rest slurmctld`");

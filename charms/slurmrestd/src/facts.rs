@@ -9,7 +9,7 @@ use slurm_ops::keys::AUTH_KEY_FILE;
 use slurm_ops::packages;
 use slurm_ops::source::Source;
 use slurm_ops::{journal, sackd, slurmd, slurmrestd};
-use slurm_unit::follower::{self, Controller};
+use slurm_unit::follower::{self, Related};
 use slurm_unit::install::{self, Installation};
 use slurm_unit::note::{self, Note, Noted};
 use slurm_unit::service::{Daemon, ServiceFiles};
@@ -24,7 +24,8 @@ charm::facts! {
     /// slurmrestd, as systemd sees it.
     daemon: Daemon(Daemon) = Daemon::look(view, &names::PROFILE)?,
     /// The relation to the controllers. None: there is none, or Juju does not know yet with whom.
-    controller: Controller(Option<Controller<RestData>>) = follower::controller_with(view, RestData::decode)?,
+    controller: Controller(Option<Related<RestData>>) =
+        follower::related(view, follower::ENDPOINT, RestData::decode)?,
     /// Who this unit is, and why this dispatch runs. Costs no process.
     identity: Identity(Identity) = Identity::of(view)?,
     /// Where packages come from.

@@ -12,7 +12,7 @@ use charm::runtime::{Ask, Attempts, Plan, Planned};
 use slurm_interface::{RestData, conf_digest};
 use slurm_ops::slurmrestd;
 use slurm_unit::Trigger;
-use slurm_unit::follower::{self, Controller, FollowerCondition, RemoteData};
+use slurm_unit::follower::{self, FollowerCondition, Related, RemoteData};
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
 use std::collections::BTreeMap;
@@ -145,7 +145,7 @@ fn end(facts: &Facts) -> Planning<Vec<Step>> {
 struct Member<'f> {
     facts: &'f Facts,
     attempts: &'f Tried,
-    controller: &'f Controller<RestData>,
+    controller: &'f Related<RestData>,
     data: &'f RestData,
     conditions: Vec<Condition>,
 }
@@ -169,7 +169,7 @@ impl Member<'_> {
     }
 
     fn drop_in() -> String {
-        service::drop_in(&names::PROFILE, &slurmrestd::service_lines())
+        service::restarting_drop_in(&names::PROFILE) + &slurmrestd::service_lines()
     }
 
     /// Brings to the disk what slurmrestd needs at its start.

@@ -429,6 +429,7 @@ impl Model {
         environment.insert("JUJU_UNIT_NAME", unit.to_string());
         environment.insert("JUJU_CHARM_DIR", format!("/var/lib/juju/agents/unit-{}/charm", unit.dashed()));
         environment.insert("JUJU_MODEL_UUID", MODEL_UUID.to_owned());
+        environment.insert("JUJU_MODEL_NAME", "hpc".to_owned());
         let version = if self.state().juju_3 { "3.6.8" } else { "4.0.13" };
         environment.insert("JUJU_VERSION", version.to_owned());
         environment

@@ -16,6 +16,8 @@ pub struct Context {
     pub charm_dir: PathBuf,
     /// `JUJU_MODEL_UUID`.
     pub model_uuid: String,
+    /// `JUJU_MODEL_NAME`. None where Juju did not say.
+    pub model_name: Option<String>,
 }
 
 /// An environment in which no charm can run.
@@ -77,6 +79,7 @@ impl Context {
             unit: variables.parse("JUJU_UNIT_NAME", &variables.required("JUJU_UNIT_NAME")?)?,
             charm_dir: PathBuf::from(variables.required("JUJU_CHARM_DIR")?),
             model_uuid: variables.required("JUJU_MODEL_UUID")?,
+            model_name: variables.text("JUJU_MODEL_NAME"),
         })
     }
 }

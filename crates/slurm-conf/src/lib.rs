@@ -23,9 +23,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`CgroupConf`] is the same for cgroup.conf. [`EffectiveConf`] is what a slurm.conf says once `DEFAULT` lines and
-//! included files are applied; [`overrides`] and [`hazards`] compare two of them: what a reconfigure would undo, and
-//! what it would cost.
+//! [`CgroupConf`] is the same for cgroup.conf, and [`DbdConf`] makes a slurmdbd.conf. [`EffectiveConf`] is what a
+//! slurm.conf says once `DEFAULT` lines and included files are applied; [`overrides`] and [`hazards`] compare two of
+//! them: what a reconfigure would undo, and what it would cost.
 //!
 //! # Records
 //!
@@ -71,6 +71,7 @@
 mod address;
 mod cgroup;
 mod companions;
+mod dbd;
 mod document;
 mod effective;
 mod error;
@@ -94,6 +95,7 @@ mod unknown;
 
 pub use address::{ControllerAddress, SLURMCTLD_PORT};
 pub use cgroup::CgroupConf;
+pub use dbd::DbdConf;
 pub use document::SlurmConf;
 pub use effective::EffectiveConf;
 pub use error::{NameError, OptionError, ParseError, ValueError, shown};

@@ -1,4 +1,4 @@
-//! The plain keys of slurm.conf, of cgroup.conf and of a node that are known here, and what each holds.
+//! The plain keys of slurm.conf, cgroup.conf, slurmdbd.conf and of a node that are known here, and what each holds.
 //!
 //! The table serves messages: a known key can be told from a mistyped one, and a value from one that Slurm is sure to
 //! refuse. It is not the judge of what is valid. A key that is not in it may belong to a newer Slurm, so it is a doubt,
@@ -13,6 +13,8 @@ pub(crate) type Table = LazyLock<Vec<Setting>>;
 pub(crate) static SLURM: Table = LazyLock::new(|| Setting::table(include_str!("setting/keys.txt")));
 /// The keys of cgroup.conf.
 pub(crate) static CGROUP: Table = LazyLock::new(|| Setting::table(include_str!("setting/cgroup.txt")));
+/// The keys of slurmdbd.conf.
+pub(crate) static DBD: Table = LazyLock::new(|| Setting::table(include_str!("setting/dbd.txt")));
 /// The keys of a node.
 pub(crate) static NODE: Table = LazyLock::new(|| Setting::table(include_str!("setting/node.txt")));
 

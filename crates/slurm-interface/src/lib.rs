@@ -10,7 +10,12 @@
 //! | [`RestData`] | the leader of slurmctld, for an application of slurmrestd |
 //! | [`ComputeData`] | the leader of slurmd, for the controller |
 //! | [`PeerApp`], [`PeerUnit`] | the leader of slurmctld and each of its units, for each other |
+//! | [`AccountingKeys`], [`AccountingHost`] | the leader of slurmctld for slurmdbd, and the other way round |
+//! | [`DatabaseRequest`], [`DatabaseAnswer`] | the leader of slurmdbd, and the database |
 //! | [`MountRequest`], [`MountState`] | the leader of slurmctld, and the file system client beside it |
+//! | [`AgentData`] | each unit of slurmctld, for the agent beside it that collects metrics |
+//! | [`OciRuntime`] | the leader of an OCI runtime, for the controller |
+//! | [`MailRelay`] | the leader of a mail integrator, for the controller |
 //!
 //! # Writing
 //!
@@ -54,7 +59,8 @@
 //! # What it refuses to do
 //!
 //! * It calls no hook tool, knows no relation ids, and touches no file, process or clock.
-//! * It never holds a key: only the address of the secret, and an error about one does not repeat what was found.
+//! * It never holds a key of Slurm: only the address of the secret, and an error about one does not repeat what was
+//!   found. The password of a mail server may be in a bag; it has a type that prints nothing.
 //! * It makes nothing of a bag that it does not understand. That costs the sender its place and nobody else.
 //! * It lets no name, host, path or option of a remote through that could leave its place in a file or on a command
 //!   line.
@@ -62,20 +68,30 @@
 //! The contracts are in `interfaces/`: who writes which key and when, a JSON schema, and examples that tests hold
 //! against both.
 
+mod accounting;
+mod agent;
 mod compute;
 mod controller;
 mod databag;
+mod database;
 mod mount;
+mod oci;
 mod peer;
 mod rest;
 mod secret;
 mod slurmutils;
+mod smtp;
 
+pub use accounting::{AccountingHost, AccountingKeys};
+pub use agent::AgentData;
 pub use compute::ComputeData;
 pub use controller::{ControllerData, conf_digest};
 pub use databag::{Databag, DecodeError};
+pub use database::{CredentialSource, DatabaseAnswer, DatabaseEndpoint, DatabaseRequest};
 pub use mount::{MountPoint, MountRequest, MountState};
+pub use oci::OciRuntime;
 pub use peer::{PeerApp, PeerUnit};
 pub use rest::{RestData, is_conf_name};
 pub use secret::SecretUri;
 pub use slurm_conf::ControllerAddress;
+pub use smtp::{MailLogin, MailPassword, MailRelay, MailSecurity, Password};

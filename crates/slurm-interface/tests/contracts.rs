@@ -2,7 +2,10 @@
 //! written.
 
 use serde_json::Value;
-use slurm_interface::{ComputeData, ControllerData, Databag, DecodeError, MountRequest, MountState, PeerApp, PeerUnit, RestData};
+use slurm_interface::{
+    AgentData, ComputeData, ControllerData, Databag, DecodeError, MailPassword, MailRelay, MountRequest, MountState,
+    OciRuntime, PeerApp, PeerUnit, RestData,
+};
 use std::collections::BTreeSet;
 
 macro_rules! contract {
@@ -61,6 +64,37 @@ fn examples_of_other_writers_are_read() {
     assert_eq!(python.nodeset, slurm_conf::NodeSet::new("compute", "compute").unwrap());
     let unquoted = PeerUnit::decode(&bag(contract!("slurmctld-peer/examples/unit-unquoted.json"))).unwrap().unwrap();
     assert_eq!(unquoted.hostname.as_str(), "juju-c9fc6f-1");
+}
+
+#[test]
+fn an_agent_is_told_as_its_example_says() {
+    let [full, empty] =
+        [contract!("cos_agent/examples/unit.json"), contract!("cos_agent/examples/unit-without-metrics.json")].map(bag);
+    let config: Value = serde_json::from_str(&full["config"]).unwrap();
+    let data = AgentData {
+        alert_rules: config["metrics_alert_rules"].clone(),
+        dashboards: vec!["{}".to_owned()],
+        scrape_jobs: config["metrics_scrape_jobs"].as_array().unwrap().clone(),
+    };
+    assert_eq!(data.encode(), full);
+    let data = AgentData { alert_rules: serde_json::json!({}), dashboards: Vec::new(), scrape_jobs: Vec::new() };
+    assert_eq!(data.encode(), empty);
+    check_schema(contract!("cos_agent/schema.json"), "provider", &full);
+}
+
+#[test]
+fn a_runtime_and_a_relay_are_read() {
+    for text in [
+        contract!("slurm-oci-runtime/examples/runtime.json"),
+        contract!("slurm-oci-runtime/examples/runtime-before-2026-08.json"),
+    ] {
+        let runtime = OciRuntime::decode(&bag(text)).unwrap().unwrap();
+        assert!(runtime.conf().contains("apptainer exec --userns %r %@"), "{runtime:?}");
+    }
+    let relay = MailRelay::decode(&bag(contract!("smtp/examples/relay.json"))).unwrap().unwrap();
+    assert!(matches!(relay.login.unwrap().password, MailPassword::InSecret(_)));
+    let relay = MailRelay::decode(&bag(contract!("smtp/examples/relay-without-login.json"))).unwrap().unwrap();
+    assert_eq!((relay.port, relay.login), (25, None));
 }
 
 #[test]

@@ -167,9 +167,16 @@ fn stranger(journal: &str) -> Option<Stranger> {
     plain.then(|| Stranger { host: host.to_owned(), cause })
 }
 
+/// Returns what a unit's last run wrote. `None`: nobody could be asked.
+pub(crate) fn last_run_of(host: &Host, unit: &str) -> Option<String> {
+    read(host, unit, &format!("--lines={LINES}")).map(|journal| last_run(&journal).to_owned())
+}
+
 /// systemd says that it starts a unit in words that are the same for every unit.
 fn last_run(journal: &str) -> &str {
     let last = journal.rfind("\nStarting ").or_else(|| journal.rfind("Starting "));
+    // A unit that does not tell when it is ready is called started at once.
+    let last = last.or_else(|| journal.rfind("Started "));
     last.map_or(journal, |start| &journal[start..])
 }
 
@@ -204,6 +211,9 @@ fn is_harmless(line: &str) -> bool {
         "Limited MemSpecLimit support",
         "Job accounting information gathered, but not stored",
         "System GPU detection failed",
+        "Database settings not recommended values",
+        "Unable to set keepalive",
+        "The database must be up when starting",
     ]
     .iter()
     .any(|known| line.contains(known))

@@ -209,6 +209,31 @@ pub fn ensure_installed(
     fit(writer.host(), selection).map(|()| true)
 }
 
+/// Makes sure that packages are installed that are none of Slurm's, in whatever version, and tells whether that needed
+/// anything. The services that they bring are neither started nor enabled.
+pub fn ensure_present(writer: &HostWriter, packages: &[&str], services: &[&str]) -> Result<bool, PackageError> {
+    if are_present(writer.host(), packages, services)? {
+        return Ok(false);
+    }
+    let new: Vec<&str> = services.iter().copied().filter(|unit| !unit_exists(writer.host(), unit)).collect();
+    if !new.is_empty() {
+        systemctl(writer, &["--quiet", "--runtime", "mask", "--"]).args(new.iter().copied()).run()?;
+    }
+    let installed = apt::install(writer, packages);
+    finish(writer, services)?;
+    installed?;
+    if are_present(writer.host(), packages, services)? {
+        return Ok(true);
+    }
+    Err(PackageError::Obstacle(Obstacle::Failed(format!("apt succeeded but {} is not installed", packages.join(" ")))))
+}
+
+/// Tells whether packages are installed, and what they brought is as it should be. Starts no process.
+pub fn are_present(host: &Host, packages: &[&str], services: &[&str]) -> Result<bool, FileError> {
+    let present = installed(host, packages)?;
+    Ok(packages.iter().all(|name| present.contains_key(*name)) && !is_unfinished(host, services))
+}
+
 /// Fails with what is wrong with what was just installed.
 fn fit(host: &Host, selection: &Selection) -> Result<(), PackageError> {
     match inventory(host, selection)? {

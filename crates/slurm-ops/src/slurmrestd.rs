@@ -27,7 +27,7 @@ const QUICK_DEADLINE: Duration = Duration::from_secs(60);
 pub fn service_lines() -> String {
     format!(
         "User={USER}\nGroup={USER}\nEnvironment=SLURM_JWT=daemon\nExecStart=\n\
-         ExecStart=/usr/sbin/slurmrestd ${VARIABLE} [::]:{PORT}\nExecReload=\nRestart=always\nRestartSec=2\n\
+         ExecStart=/usr/sbin/slurmrestd ${VARIABLE} [::]:{PORT}\nExecReload=\n\
          NoNewPrivileges=yes\nCapabilityBoundingSet=\nProtectSystem=strict\nProtectHome=yes\nPrivateTmp=yes\n\
          PrivateDevices=yes\nProtectKernelTunables=yes\nProtectKernelModules=yes\nProtectControlGroups=yes\n\
          RestrictSUIDSGID=yes\nRestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK\n"

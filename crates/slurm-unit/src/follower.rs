@@ -6,10 +6,12 @@
 use crate::{Error, Profile, View};
 use charm::tools::{SecretAnswer, Unreadable};
 use charm::{AppName, RelationId, Status};
-use slurm_interface::{ControllerData, Databag, DecodeError};
+use slurm_interface::{ControllerData, Databag, DecodeError, SecretUri};
 use slurm_ops::SlurmVersion;
+use slurm_ops::files::{self, FileError};
 use slurm_ops::journal::Cause;
-use slurm_ops::keys::{AuthKey, KeySet};
+use slurm_ops::keys::{self, AUTH_KEY_FILE, AuthKey, KeySet};
+use std::time::Duration;
 
 /// The controllers of the cluster. One cluster per application.
 pub const ENDPOINT: &str = "slurmctld";
@@ -19,15 +21,18 @@ pub const SECRET_LABEL: &str = "slurm-auth-key";
 pub const SECRET_KEY: &str = "key";
 pub const SECRET_KEY_ID: &str = "keyid";
 
-/// The relation to the controllers.
+/// A relation to another application, such as the one of the controllers.
 #[derive(Debug, Clone)]
-pub struct Controller<T = ControllerData> {
+pub struct Related<T> {
     pub relation: RelationId,
     pub app: AppName,
     /// No hook may come when something changes at the other end.
     pub stale: bool,
     pub data: RemoteData<T>,
 }
+
+/// The relation to the controllers.
+pub type Controller = Related<ControllerData>;
 
 /// What the other end of a relation says about itself.
 #[derive(Debug, Clone)]
@@ -48,17 +53,18 @@ pub enum KeySecret {
     Offered(KeySet),
 }
 
-/// Looks for the controllers, as slurmd and sackd know them.
+/// Looks for the controllers.
 pub fn controller(view: &View) -> Result<Option<Controller>, Error> {
-    controller_with(view, ControllerData::decode)
+    related(view, ENDPOINT, ControllerData::decode)
 }
 
-/// Looks for the controllers, with what they publish to this charm. While an old relation lingers, the new one counts.
-pub fn controller_with<T>(
+/// Looks who is related at an endpoint, and what they say. While an old relation lingers, the new one counts.
+pub fn related<T>(
     view: &View,
-    decode: impl Fn(&Databag) -> Result<Option<T>, DecodeError>,
-) -> Result<Option<Controller<T>>, Error> {
-    let Some(relation) = view.juju.relations(&view.ctx, ENDPOINT)?.pop() else { return Ok(None) };
+    endpoint: &str,
+    decode: impl FnOnce(&Databag) -> Result<Option<T>, DecodeError>,
+) -> Result<Option<Related<T>>, Error> {
+    let Some(relation) = view.juju.relations(&view.ctx, endpoint)?.pop() else { return Ok(None) };
     let remote = view.juju.remote(&view.ctx, &relation)?;
     let Some(app) = remote.app else { return Ok(None) };
     let data = match decode(&view.juju.relation_get_remote(&relation, &app)?) {
@@ -66,14 +72,19 @@ pub fn controller_with<T>(
         Ok(Some(data)) => RemoteData::Data(data),
         Err(error) => RemoteData::Unusable(charm::log::chain(&error)),
     };
-    Ok(Some(Controller { relation, app, stale: remote.stale, data }))
+    Ok(Some(Related { relation, app, stale: remote.stale, data }))
 }
 
 /// Says whether Juju is about to show the relation. In `install` Juju shows no relation yet, and in `-broken` the
 /// controller may still know the one that ends.
 pub fn relation_expected(view: &View) -> Result<bool, Error> {
+    expected_at(view, ENDPOINT)
+}
+
+/// Says whether Juju is about to show a relation at an endpoint.
+pub fn expected_at(view: &View, endpoint: &str) -> Result<bool, Error> {
     let ends = view.ctx.event.broken_relation().is_some();
-    Ok(!ends && view.juju.goal_state()?.has_relation(ENDPOINT))
+    Ok(!ends && view.juju.goal_state()?.has_relation(endpoint))
 }
 
 /// Reads the key that the controllers share. Asked beside the relation itself, which costs no process more: a hook
@@ -82,13 +93,41 @@ pub fn key_secret(view: &View) -> Result<KeySecret, Error> {
     let Some(Controller { data: RemoteData::Data(data), .. }) = controller(view)? else {
         return Ok(KeySecret::Malformed);
     };
-    let content = match view.juju.secret_get(data.auth_secret.as_str(), SECRET_LABEL)? {
+    read_key_secret(view, &data.auth_secret)
+}
+
+/// Reads the key from the secret at an address.
+pub fn read_key_secret(view: &View, secret: &SecretUri) -> Result<KeySecret, Error> {
+    let content = match view.juju.secret_get(secret.as_str(), SECRET_LABEL)? {
         SecretAnswer::Content(content) => content,
         SecretAnswer::Unreadable(why) => return Ok(KeySecret::Unreadable(why)),
     };
     let parts = content.get(SECRET_KEY_ID).zip(content.get(SECRET_KEY));
     let offered = parts.and_then(|(id, key)| AuthKey::new(id, key).ok());
     Ok(offered.map_or(KeySecret::Malformed, |key| KeySecret::Offered(KeySet::of(key))))
+}
+
+/// The authentication key on the disk.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeyFile {
+    /// None: no file, or one without keys, which is as good as none.
+    pub keys: Option<KeySet>,
+    /// Only its owner can read it, and the key of tokens beside it.
+    pub private: bool,
+    /// When it was written, since 1970.
+    pub written: Option<Duration>,
+}
+
+impl KeyFile {
+    /// Looks at the file, which is for `owner` alone.
+    pub fn look(view: &View, owner: &str) -> Result<Self, Error> {
+        let keys = match keys::read_auth_keys(&view.host) {
+            Err(FileError::Content { .. }) => None,
+            other => other?,
+        };
+        let private = keys::are_private(&view.host, owner)?;
+        Ok(Self { keys, private, written: files::modified(&view.host, AUTH_KEY_FILE)? })
+    }
 }
 
 /// Returns the version of this machine's Slurm and that of the controllers if the first is of a later release: Slurm

@@ -11,11 +11,12 @@ use slurm_ops::source::{Source, SourceError};
 /// In the charm's directory, which lives as long as the unit: the version that this unit has told Juju.
 const REPORTED_VERSION: &str = ".workload-version";
 
-/// Reads the option that names where packages come from.
+/// Reads the option that says where packages come from.
 pub fn source(view: &View, profile: &Profile) -> Result<Result<Source, OptionProblem>, Error> {
     let config = view.juju.config_get()?;
     let text = config.string(profile.source_option);
-    Ok(text.parse().map_err(|error: SourceError| OptionProblem::new(profile.source_option, text, error.to_string())))
+    let problem = |error: SourceError| OptionProblem::new(profile.source_option, text, error.to_string());
+    Ok(text.parse().map_err(problem))
 }
 
 /// What of Slurm is on the machine.

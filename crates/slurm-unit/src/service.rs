@@ -31,7 +31,7 @@ pub fn running(unit: &UnitState) -> Running {
     }
 }
 
-/// A daemon that follows its controllers, as systemd sees it.
+/// A daemon, as systemd sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Daemon {
     pub running: Running,
@@ -115,15 +115,21 @@ pub fn failure_service(unit: &charm::UnitName, profile: &Profile) -> String {
 /// seconds. The charm is told of every failure: also one that systemd starts again may then wait for ever, for a key or
 /// a controller, and nobody would know.
 pub fn patient_drop_in(profile: &Profile) -> String {
-    drop_in(profile, "KillMode=process\nRestart=always\nRestartSec=2\nTimeoutStartSec=infinity\n")
-}
-
-/// Returns a drop-in with these lines about the service: a daemon that cannot start is given up after seconds, and the
-/// charm is told of every failure.
-pub fn drop_in(profile: &Profile, service: &str) -> String {
     format!(
         "# Written by the {daemon} charm.\n[Unit]\nStartLimitIntervalSec=120\nStartLimitBurst=4\n\
-         OnFailure={failed}\n\n[Service]\n{service}",
+         OnFailure={failed}\n\n[Service]\nKillMode=process\nRestart=always\nRestartSec=2\n\
+         TimeoutStartSec=infinity\n",
+        daemon = profile.daemon,
+        failed = profile.failure_service(),
+    )
+}
+
+/// Returns the drop-in of a daemon that has its configuration on the disk. systemd starts one that died again, and gives
+/// one up that cannot start at all. The charm is told of every failure.
+pub fn restarting_drop_in(profile: &Profile) -> String {
+    format!(
+        "# Written by the {daemon} charm.\n[Unit]\nStartLimitIntervalSec=120\nStartLimitBurst=4\n\
+         OnFailure={failed}\n\n[Service]\nRestart=always\nRestartSec=2\n",
         daemon = profile.daemon,
         failed = profile.failure_service(),
     )

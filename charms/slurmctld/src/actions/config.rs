@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 pub(super) fn show(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let read = |path| files::read_text(&act.view.host, path).map_err(ActionFailure::broken);
-    let [slurm, cgroup, gres] = Files::PATHS.map(read);
+    let [slurm, cgroup, gres, oci] = Files::PATHS.map(read);
     let Some(slurm) = slurm? else {
         let others = super::other_controllers(act)?;
         let go =
@@ -22,7 +22,7 @@ pub(super) fn show(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     };
     let applications = applications(act)?;
     let mut results = ActionResults::default().with("slurm.conf", slurm.as_str());
-    for (key, text) in [("cgroup.conf", cgroup?), ("gres.conf", gres?)] {
+    for (key, text) in [("cgroup.conf", cgroup?), ("gres.conf", gres?), ("oci.conf", oci?)] {
         if let Some(text) = text {
             results = results.with(key, text);
         }

@@ -5,6 +5,7 @@ use super::files::{Config, Files};
 use super::managed_keys::{self, GRES_CONF};
 use super::sources::{ChangeFingerprint, ConfigSource};
 use super::{Situation, managed_keys::wanted_partitions};
+use crate::extras::{Extras, Wish, is_our_oci_conf};
 use crate::options::Tracking;
 use slurm_conf::{CgroupConf, Overlaid, Record, SlurmConf};
 use std::collections::BTreeSet;
@@ -33,6 +34,7 @@ impl Situation<'_> {
             slurm: Some(managed_keys::new_cluster(self).render()),
             cgroup: Some(managed_keys::cgroup_conf(tracking, &none)),
             gres: Some(GRES_CONF.to_owned()),
+            oci: None,
         }
     }
 
@@ -77,6 +79,10 @@ impl Situation<'_> {
         if takes(&ConfigSource::Controllers) {
             conf.set_controllers(self.controllers);
         }
+        if takes(&ConfigSource::Mail) {
+            managed_keys::mail(&mut conf, &self.extras.map_or(Wish::Kept, Extras::mail));
+        }
+        let oci = self.oci_conf(baseline.oci, takes(&ConfigSource::File), takes(&ConfigSource::Oci));
         let mut cgroup = baseline.cgroup;
         if takes(&ConfigSource::Tracking)
             && let Some((tracking, insists)) = self.options.tracking(self.host.container)
@@ -103,7 +109,24 @@ impl Situation<'_> {
         let hand_written = self.live().files.gres.clone().filter(|_| takes(&ConfigSource::File));
         let gres = hand_written.or(baseline.gres).or(Some(GRES_CONF.to_owned()));
         let slurm = Overlaid::render(&conf, &parameters.unwrap_or(base.parameters));
-        Files { slurm: Some(slurm), cgroup, gres }
+        Files { slurm: Some(slurm), cgroup, gres, oci }
+    }
+
+    /// Returns oci.conf: what the runtime wants, or else what an administrator wrote.
+    fn oci_conf(&self, baseline: Option<String>, takes_file: bool, takes_runtime: bool) -> Option<String> {
+        let live = self.live().files.oci.clone();
+        let ours = live.as_deref().is_some_and(is_our_oci_conf);
+        let before = if takes_file && !(ours && !takes_runtime) { live } else { baseline };
+        match self.extras.map_or(Wish::Kept, Extras::oci_conf) {
+            Wish::This(text) if takes_runtime => Some(text),
+            Wish::Nothing if takes_runtime => before.filter(|text| !is_our_oci_conf(text)),
+            _ => before,
+        }
+    }
+
+    /// Says whether a change is asked for that nobody has looked at, so that nothing is known against it.
+    pub fn is_kept(&self, source: &ConfigSource) -> bool {
+        matches!(source, ConfigSource::Oci | ConfigSource::Mail) && self.extras.is_none()
     }
 
     /// Returns the file in place without its parameters, unless it was refused or cannot be read.
@@ -145,6 +168,8 @@ impl Situation<'_> {
                 format!("{} {}", self.options.texts.process_tracking, self.options.texts.cgroup_parameters)
             }
             ConfigSource::Controllers => self.controllers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+            ConfigSource::Oci => format!("{:?}", self.extras.map_or(Wish::Kept, Extras::oci_conf)),
+            ConfigSource::Mail => format!("{:?}", self.extras.map_or(Wish::Kept, Extras::mail)),
             ConfigSource::Partition(name) if self.applications.is_removing(name) => "none".to_owned(),
             ConfigSource::Partition(name) => {
                 let wanted = wanted_partitions(self.computes);
@@ -190,9 +215,23 @@ fn difference(before: &Config, after: &Config) -> BTreeSet<ConfigSource> {
         changes.insert(ConfigSource::Controllers);
         new.below.set_controllers(&before.controllers());
     }
+    if managed_keys::mail_differs(&old.below, &new.below) {
+        changes.insert(ConfigSource::Mail);
+        managed_keys::forget_mail(&mut old.below);
+        managed_keys::forget_mail(&mut new.below);
+    }
+    let ours = |config: &Config| config.files.oci.as_deref().is_some_and(is_our_oci_conf);
+    let mut by_hand = before.files.gres != after.files.gres;
+    if before.files.oci != after.files.oci {
+        if ours(before) || ours(after) {
+            changes.insert(ConfigSource::Oci);
+        } else {
+            by_hand = true;
+        }
+    }
     managed_keys::forget_tracking(&mut old.below);
     managed_keys::forget_tracking(&mut new.below);
-    if old.below != new.below || before.files.gres != after.files.gres || changes.is_empty() {
+    if old.below != new.below || by_hand || changes.is_empty() {
         changes.insert(ConfigSource::File);
     }
     changes

@@ -1,5 +1,6 @@
 //! The files that slurmctld reads and hands to the compute nodes, as texts and parsed.
 
+use super::managed_keys;
 use crate::names;
 use serde::{Deserialize, Serialize};
 use slurm_conf::{EffectiveConf, HostName, Overlaid, PartitionName, RecordKind, SlurmConf};
@@ -15,21 +16,26 @@ pub struct Files {
     pub slurm: Option<String>,
     pub cgroup: Option<String>,
     pub gres: Option<String>,
+    /// Most clusters have none, and notes of before say nothing of it.
+    #[serde(default)]
+    pub oci: Option<String>,
 }
 
 impl Files {
     /// Where each of them is.
-    pub const PATHS: [&'static str; 3] = [names::SLURM_CONF, names::CGROUP_CONF, names::GRES_CONF];
+    pub const PATHS: [&'static str; 4] = [names::SLURM_CONF, names::CGROUP_CONF, names::GRES_CONF, names::OCI_CONF];
 
     /// Returns each file with its path. slurm.conf comes last: it names nothing that is not there by then.
-    pub fn entries(&self) -> [(&'static str, Option<&str>); 3] {
-        let [slurm, cgroup, gres] = Self::PATHS;
-        [(cgroup, self.cgroup.as_deref()), (gres, self.gres.as_deref()), (slurm, self.slurm.as_deref())]
+    pub fn entries(&self) -> [(&'static str, Option<&str>); 4] {
+        let [slurm, cgroup, gres, oci] = Self::PATHS;
+        let (first, last) = ((cgroup, self.cgroup.as_deref()), (slurm, self.slurm.as_deref()));
+        [first, (gres, self.gres.as_deref()), (oci, self.oci.as_deref()), last]
     }
 
     fn look(host: &Host, suffix: &str) -> Result<Self, Error> {
-        let [slurm, cgroup, gres] = Self::PATHS.map(|path| files::read_text(host, format!("{path}{suffix}")));
-        Ok(Self { slurm: slurm?, cgroup: cgroup?, gres: gres? })
+        let read = Self::PATHS.map(|path| files::read_text(host, format!("{path}{suffix}")));
+        let [slurm, cgroup, gres, oci] = read;
+        Ok(Self { slurm: slurm?, cgroup: cgroup?, gres: gres?, oci: oci? })
     }
 }
 
@@ -75,6 +81,11 @@ impl Config {
         let overlaid = files.slurm.as_ref().and_then(|text| Overlaid::parse(text).ok());
         let effective = conf.as_ref().map(|conf| EffectiveConf::read(conf, text_of)).unwrap_or_default();
         Self { files, overlaid, conf, effective }
+    }
+
+    /// Says whether slurmctld sends mail with the program of the charm.
+    pub fn calls_our_mail_program(&self) -> bool {
+        self.effective.get(managed_keys::MAIL_PROGRAM) == Some(names::MAIL_PROGRAM)
     }
 
     /// Says whether there is a slurm.conf.

@@ -5,6 +5,7 @@
 
 use super::Situation;
 use super::files::Files;
+use crate::extras::Wish;
 use crate::facts::Compute;
 use crate::names;
 use crate::options::Tracking;
@@ -43,6 +44,13 @@ const CONFIGLESS: &str = "enable_configless";
 /// Keys that have to be there, with whatever value: without the first no node can join.
 const NEEDED: [(&str, &str); 1] = [("MaxNodeCount", "65533")];
 
+/// A key that has to be there, with whatever value, where Slurm has the plugin. Other Slurms do not know it.
+pub const METRICS: (&str, &str) = ("MetricsType", "metrics/openmetrics");
+
+/// What slurmctld sends mail with, and the domain of addresses without one.
+pub const MAIL_PROGRAM: &str = "MailProg";
+const MAIL_DOMAIN: &str = "MailDomain";
+
 /// Keys of a new cluster. An administrator may change them afterwards.
 const INITIAL: [(&str, &str); 9] = [
     ("SlurmctldPidFile", "/run/slurmctld/slurmctld.pid"),
@@ -65,7 +73,7 @@ const WITH_LINUXPROC: [(&str, &str); 2] = [("ProctrackType", "proctrack/linuxpro
 
 /// Returns what a new cluster is given beyond what the charm depends on.
 pub(super) fn defaults_of_charm() -> impl Iterator<Item = (&'static str, &'static str)> {
-    NEEDED.into_iter().chain(INITIAL).chain(WITH_CGROUP).chain(WITH_LINUXPROC)
+    NEEDED.into_iter().chain([METRICS]).chain(INITIAL).chain(WITH_CGROUP).chain(WITH_LINUXPROC)
 }
 
 const HEADER: &str = "\
@@ -117,6 +125,7 @@ pub(super) fn new_cluster(situation: &Situation<'_>) -> SlurmConf {
     for (key, value) in owned(situation.takes_tokens(), situation.place).chain(NEEDED).chain(INITIAL) {
         set(&mut conf, key, value);
     }
+    metrics(&mut conf, situation.has_metrics());
     let tracking = situation.options.tracking(situation.host.container);
     track(&mut conf, tracking.map_or(Tracking::Linuxproc, |(tracking, _)| tracking), true);
     set(&mut conf, PARAMETERS, CONFIGLESS);
@@ -139,6 +148,7 @@ pub(super) fn repair(situation: &Situation<'_>, mut conf: SlurmConf) -> SlurmCon
             set(&mut conf, key, value);
         }
     }
+    metrics(&mut conf, situation.has_metrics());
     let parameters = with_configless(conf.get(PARAMETERS).unwrap_or_default());
     set(&mut conf, PARAMETERS, &parameters);
     // A leader that no line names could not start: it joined while nobody served.
@@ -196,6 +206,47 @@ pub(super) fn forget_tracking(conf: &mut SlurmConf) {
     for (key, _) in WITH_CGROUP {
         conf.remove(key);
     }
+}
+
+fn metrics(conf: &mut SlurmConf, has_plugin: bool) {
+    let (key, value) = METRICS;
+    if !has_plugin {
+        conf.remove(key);
+    } else if conf.get(key).is_none() {
+        set(conf, key, value);
+    }
+}
+
+/// Says whether and how slurmctld sends mail. What an administrator wrote goes when a mail integrator comes, and what
+/// the charm wrote when it leaves.
+pub(super) fn mail(conf: &mut SlurmConf, wish: &Wish<Option<&str>>) {
+    let ours = conf.get(MAIL_PROGRAM) == Some(names::MAIL_PROGRAM);
+    match wish {
+        Wish::Kept => {}
+        Wish::Nothing if !ours => {}
+        Wish::Nothing => forget_mail(conf),
+        Wish::This(domain) => {
+            set(conf, MAIL_PROGRAM, names::MAIL_PROGRAM);
+            match domain {
+                Some(domain) => set(conf, MAIL_DOMAIN, domain),
+                None if ours => drop(conf.remove(MAIL_DOMAIN)),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Takes out of a file what [`mail`] writes.
+pub(super) fn forget_mail(conf: &mut SlurmConf) {
+    for key in [MAIL_PROGRAM, MAIL_DOMAIN] {
+        conf.remove(key);
+    }
+}
+
+/// Says whether two files send mail in different ways, and one of them in ours.
+pub(super) fn mail_differs(old: &SlurmConf, new: &SlurmConf) -> bool {
+    let ours = [old, new].iter().any(|conf| conf.get(MAIL_PROGRAM) == Some(names::MAIL_PROGRAM));
+    ours && [MAIL_PROGRAM, MAIL_DOMAIN].iter().any(|key| old.get(key) != new.get(key))
 }
 
 /// The partition of a related application, and its node set.

@@ -20,6 +20,7 @@ pub mod rollout;
 pub mod sources;
 
 use crate::applications::Applications;
+use crate::extras::Extras;
 use crate::facts::{Compute, Host};
 use crate::identity::Identity;
 use crate::options::Options;
@@ -45,6 +46,8 @@ pub struct Situation<'f> {
     pub place: Place,
     /// The hosts that slurm.conf should list.
     pub controllers: &'f [HostName],
+    /// Who sees to something beside the cluster. None: nobody has looked, and all stays as it is.
+    pub extras: Option<&'f Extras>,
 }
 
 impl<'f> Situation<'f> {
@@ -61,6 +64,11 @@ impl<'f> Situation<'f> {
     /// Says whether Slurm has the plugin for tokens of users.
     pub fn takes_tokens(&self) -> bool {
         self.host.plugins.contains(crate::names::TOKEN_PLUGIN)
+    }
+
+    /// Says whether Slurm has the plugin for metrics.
+    pub fn has_metrics(&self) -> bool {
+        self.host.plugins.contains(crate::names::METRICS_PLUGIN)
     }
 
     /// Parses files, unless they are parsed already.

@@ -248,7 +248,9 @@ impl Rollout<'_> {
             return None;
         }
         let mut kept = situation.rejections.clone();
-        kept.changes.retain(|_, (refused, _)| *refused == situation.fingerprint(refused.source.clone()));
+        kept.changes.retain(|_, (refused, _)| {
+            situation.is_kept(&refused.source) || *refused == situation.fingerprint(refused.source.clone())
+        });
         let live = &situation.live().files;
         kept.last = kept.last.filter(|last| last.files == *live || last.files == situation.desired());
         (kept != *situation.rejections).then_some(kept)

@@ -16,6 +16,10 @@ pub enum ConfigSource {
     Tracking,
     /// The list of controllers.
     Controllers,
+    /// The OCI runtime.
+    Oci,
+    /// The mail integrator.
+    Mail,
     /// The partition of that name.
     Partition(String),
 }
@@ -27,6 +31,8 @@ impl fmt::Display for ConfigSource {
             Self::Parameters => write!(formatter, "option {}", names::OPTION_PARAMETERS),
             Self::Tracking => write!(formatter, "option {}", names::OPTION_CGROUP_PARAMETERS),
             Self::Controllers => write!(formatter, "the list of controllers"),
+            Self::Oci => write!(formatter, "endpoint {}", names::ENDPOINT_RUNTIME),
+            Self::Mail => write!(formatter, "endpoint {}", names::ENDPOINT_MAIL),
             Self::Partition(name) => write!(formatter, "partition {name}"),
         }
     }

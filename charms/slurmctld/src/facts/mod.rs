@@ -17,6 +17,7 @@ use crate::config::files::Configuration;
 use crate::config::rejections::Rejections;
 use crate::config::rollout::Overrides;
 use crate::controllers::{Beat, Member, Started};
+use crate::extras::Extras;
 use crate::fence::Fence;
 use crate::keys::{Key, Keys};
 use crate::names;
@@ -114,6 +115,8 @@ charm::facts! {
     applications: Applications(Noted<Applications>) = note::read(&view.host)?,
     /// The endpoints with applications that hear of every change of the configuration.
     neighbours: Neighbours(Noted<Neighbours>) = note::read(&view.host)?,
+    /// Who sees to something beside the cluster: metrics, containers, mail.
+    extras: Extras(Extras) = Extras::look(view)?,
     /// The nodes that are to be rebooted.
     reboots: Reboots(Noted<Reboots>) = note::read(&view.host)?,
     /// Who exists, as Juju's controller has it. None: it could not be asked.

@@ -13,6 +13,7 @@ use crate::config::rejections::Rejections;
 use crate::config::rollout::Overrides;
 use crate::controllers::{Beat, Member, Started};
 use crate::daemon::Daemon;
+use crate::extras::Extras;
 use crate::facts::{
     Aside, Asked, Attempts, Call, Compute, Fact, Facts, Host, Load, Login, MountEndpoint, Peer, Question, RejectedHost,
     RemoteData, StateDirectory, Store, StoreMount,
@@ -86,6 +87,7 @@ pub(crate) struct World {
     pub computes: Vec<Compute>,
     pub logins: Vec<Login>,
     pub neighbours: Noted<Neighbours>,
+    pub extras: Extras,
     pub auth_secret: Secret,
     pub jwt_secret: Secret,
     pub port_open: bool,
@@ -165,6 +167,7 @@ impl World {
             computes: Vec::new(),
             logins: Vec::new(),
             neighbours: Noted::Absent,
+            extras: Extras::default(),
             auth_secret: Secret::default(),
             jwt_secret: Secret::default(),
             port_open: false,
@@ -424,7 +427,7 @@ pub(crate) fn wants(app: &str, partition_config: &str) -> RemoteData {
 }
 
 /// What a step may teach. A secret that was just added, and a grant, show in the next dispatch only.
-const QUESTIONS: [Question; 44] = [
+const QUESTIONS: [Question; 45] = [
     Question::Logins,
     Question::Neighbours,
     Question::Aside,
@@ -464,6 +467,7 @@ const QUESTIONS: [Question; 44] = [
     Question::Load,
     Question::Applications,
     Question::Reboots,
+    Question::Extras,
     Question::GoalState,
     Question::JobRecords,
     Question::Nodes,

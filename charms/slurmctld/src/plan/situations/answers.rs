@@ -63,6 +63,7 @@ impl World {
             Question::NodeSettings => Fact::NodeSettings(self.asked(NodeSettings::default)),
             Question::Load => Fact::Load(self.asked(|| self.load)),
             Question::Applications => Fact::Applications(self.applications.clone()),
+            Question::Extras => Fact::Extras(self.extras.clone()),
             Question::Reboots => Fact::Reboots(self.reboots.clone()),
             Question::GoalState => Fact::GoalState(self.goal_state()),
             Question::JobRecords => Fact::JobRecords(self.told(|| self.jobs.clone())),

@@ -1,6 +1,7 @@
 //! What a step does to the world.
 
 use super::*;
+use crate::mail::MailStep;
 
 impl World {
     /// What a step does to the world.
@@ -233,6 +234,19 @@ impl World {
                 self.peer.as_mut().unwrap().own = PeerUnit::decode(bag).unwrap();
             }
             Step::PublishController(relation, bag) => self.published(relation).extend(bag.clone()),
+            Step::PublishMetrics(_, bag) => {
+                let agent = self.extras.agent.as_mut().expect("an agent is told where there is one");
+                agent.published.extend(bag.clone());
+            }
+            Step::Mail(step) => {
+                let program = &mut self.extras.program;
+                match step {
+                    MailStep::Install => program.installed = true,
+                    MailStep::Configure(text) => (program.conf, program.private) = (Some(text.clone()), true),
+                    MailStep::Remove => program.conf = None,
+                }
+                return Outcome::Install(None);
+            }
             Step::NoteNeighbours(noted) if noted.is_empty() => self.neighbours = Noted::Absent,
             Step::NoteNeighbours(noted) => self.neighbours = Noted::Known(noted.clone()),
         }

@@ -40,14 +40,26 @@ const POOLED: &[&str] = &[
     "slurm-client",
     "slurm-wlm-basic-plugins",
     "slurm-wlm-jwt-plugin",
+    "slurm-wlm-mysql-plugin",
     "slurmctld",
     "slurmd",
+    "slurmdbd",
     "slurmrestd",
 ];
 
-/// In the pool too, with what they depend on and nothing more: a network file system and what mounts it. What they
-/// recommend (NFS above all) is ten times their size.
-const POOLED_BARE: &[&str] = &["autofs", "moosefs-chunkserver", "moosefs-client", "moosefs-master"];
+/// In the pool too, with what they depend on and nothing more: a database, a network file system and what mounts it,
+/// what sends mail, and what reads metrics. What they recommend (NFS above all) is ten times their size.
+const POOLED_BARE: &[&str] = &[
+    "autofs",
+    "bsd-mailx",
+    "mariadb-server",
+    "moosefs-chunkserver",
+    "moosefs-client",
+    "moosefs-master",
+    "msmtp",
+    "msmtp-mta",
+    "prometheus",
+];
 
 /// Units that mean nothing in such a machine, cost boot time, or would fail and make it `degraded`.
 const MASKED: &[&str] = &[
