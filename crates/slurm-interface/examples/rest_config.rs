@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 
+#[expect(clippy::disallowed_methods, reason = "only the library is pure")]
 fn main() -> Result<(), Box<dyn Error>> {
     let read = std::env::args().nth(1).as_deref() == Some("read");
     for line in io::stdin().lines() {
