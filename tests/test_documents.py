@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 TOP = pathlib.Path(__file__).parent.parent
-CHARMS = ("slurmctld", "slurmd", "sackd", "slurmdbd")
+CHARMS = ("slurmctld", "slurmd", "sackd", "slurmdbd", "slurmrestd")
 # Charms that share the actions about nodes.
 OF_NODES = ("slurmctld", "slurmd")
 

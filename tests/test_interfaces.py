@@ -15,6 +15,7 @@ INTERFACES = TOP / "interfaces"
 OWN = {
     ("sackd", "requirer"): ["controller"],
     ("slurmd", "requirer"): ["controller"],
+    ("slurmrestd", "requirer"): ["controller"],
     ("slurmd", "provider"): ["compute", "compute-minimal", "compute-every-kind-of-option"],
     ("slurmd-peer", "application"): ["application"],
     ("slurmd-peer", "unit"): ["unit"],
@@ -50,6 +51,7 @@ OTHERS = {
         "controller-static-nodes",
     ],
     ("slurmd", "provider"): ["compute-python", "compute-static-nodes"],
+    ("slurmrestd", "requirer"): ["controller-python", "controller-not-ready"],
     ("slurmctld-peer", "unit"): ["unit-unquoted"],
     ("mount_info", "requirer"): ["client-not-ready"],
 }

@@ -26,7 +26,7 @@ def analyse(charmcraft, file, home):
     return subprocess.run(words, capture_output=True, text=True, timeout=120, env=environment, cwd=home)
 
 
-@pytest.mark.parametrize("name", ["sackd", "slurmctld", "slurmd", "slurmdbd"])
+@pytest.mark.parametrize("name", ["sackd", "slurmctld", "slurmd", "slurmdbd", "slurmrestd"])
 def test_charmcraft_accepts_the_packed_charm(charmcraft, name, tmp_path):
     file = pathlib.Path(os.environ.get(f"{name.upper()}_CHARM") or DIST / f"{name}_amd64.charm")
     assert file.is_file(), f"{file} is missing: run `cargo xtask pack`"

@@ -108,4 +108,5 @@ pub use parameters::{Doubt, ParameterError, Parameters};
 pub use partition::Partition;
 pub use partition_option::{OptionKind, OptionValue, PartitionOption};
 pub use record::{Record, RecordKind};
+pub use text::checked_line;
 pub use unknown::UnknownKey;

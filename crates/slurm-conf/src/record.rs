@@ -31,7 +31,7 @@ impl RecordKind {
     }
 
     /// Returns the kind of record that `key` begins, in any letter case.
-    pub(crate) fn from_key(key: &str) -> Option<Self> {
+    pub fn from_key(key: &str) -> Option<Self> {
         [Self::Node, Self::Partition, Self::NodeSet, Self::DownNodes, Self::Frontend]
             .into_iter()
             .find(|kind| kind.key().eq_ignore_ascii_case(key))

@@ -38,6 +38,16 @@ pub(crate) fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.'
 }
 
+/// Returns pairs on one line of slurm.conf, each value in quotes where it needs them. Refuses whatever could leave its
+/// place in the line.
+pub fn checked_line<K: AsRef<str>>(pairs: &[(K, String)]) -> Result<String, ValueError> {
+    for (key, value) in pairs {
+        check_key(key.as_ref())?;
+        check_value(key.as_ref(), value)?;
+    }
+    Ok(line_of(pairs))
+}
+
 /// Returns pairs on one line. All must have been checked.
 pub(crate) fn line_of<K: AsRef<str>>(pairs: &[(K, String)]) -> String {
     let mut line = String::new();
@@ -60,5 +70,20 @@ pub(crate) fn push_pair(line: &mut String, key: &str, value: &str) {
         line.push('"');
     } else {
         line.push_str(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_made_of_what_stays_in_its_place() {
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let line = checked_line(&[pair("NodeSet", "a"), pair("Feature", "b c")]);
+        assert_eq!(line.unwrap(), "NodeSet=a Feature=\"b c\"");
+        for (key, value) in [("a b", "c"), ("", "c"), ("a", "b\nc"), ("a", "b#c"), ("a", "\""), ("a", "b\\")] {
+            assert!(checked_line(&[pair(key, value)]).is_err(), "{key:?} {value:?}");
+        }
     }
 }

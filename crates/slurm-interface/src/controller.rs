@@ -5,14 +5,14 @@ use crate::secret::SecretUri;
 use serde_json::{Value, json};
 use slurm_conf::ControllerAddress;
 
-const AUTH_KEY: &str = "auth_key";
-const AUTH_KEY_ID: &str = "auth_key_id";
-const AUTH_SECRET_ID: &str = "auth_secret_id";
-const CONTROLLERS: &str = "controllers";
-const JWT_KEY: &str = "jwt_key";
-const JWT_SECRET_ID: &str = "jwt_secret_id";
-const SLURM_CONFIG: &str = "slurmconfig";
-const SLURM_VERSION: &str = "slurm_version";
+pub(crate) const AUTH_KEY: &str = "auth_key";
+pub(crate) const AUTH_KEY_ID: &str = "auth_key_id";
+pub(crate) const AUTH_SECRET_ID: &str = "auth_secret_id";
+pub(crate) const CONTROLLERS: &str = "controllers";
+pub(crate) const JWT_KEY: &str = "jwt_key";
+pub(crate) const JWT_SECRET_ID: &str = "jwt_secret_id";
+pub(crate) const SLURM_CONFIG: &str = "slurmconfig";
+pub(crate) const SLURM_VERSION: &str = "slurm_version";
 const CONF_DIGEST: &str = "slurm_conf_digest";
 const CLUSTER_INFO: &str = "cluster_info";
 

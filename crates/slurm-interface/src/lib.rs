@@ -7,6 +7,7 @@
 //! | bag | written by |
 //! | --- | --- |
 //! | [`ControllerData`] | the leader of slurmctld, for an application of compute nodes |
+//! | [`RestData`] | the leader of slurmctld, for an application of slurmrestd |
 //! | [`ComputeData`] | the leader of slurmd, for the controller |
 //! | [`PeerApp`], [`PeerUnit`] | the leader of slurmctld and each of its units, for each other |
 //! | [`AccountingKeys`], [`AccountingHost`] | the leader of slurmctld for slurmdbd, and the other way round |
@@ -76,7 +77,9 @@ mod database;
 mod mount;
 mod oci;
 mod peer;
+mod rest;
 mod secret;
+mod slurmutils;
 mod smtp;
 
 pub use accounting::{AccountingHost, AccountingKeys};
@@ -88,6 +91,7 @@ pub use database::{CredentialSource, DatabaseAnswer, DatabaseEndpoint, DatabaseR
 pub use mount::{MountPoint, MountRequest, MountState};
 pub use oci::OciRuntime;
 pub use peer::{PeerApp, PeerUnit};
+pub use rest::{RestData, is_conf_name};
 pub use secret::SecretUri;
 pub use slurm_conf::ControllerAddress;
 pub use smtp::{MailLogin, MailPassword, MailRelay, MailSecurity, Password};

@@ -5,6 +5,7 @@ use serde_json::Value;
 use slurm_interface::{
     AccountingHost, AccountingKeys, AgentData, ComputeData, ControllerData, CredentialSource, Databag, DatabaseAnswer,
     DatabaseRequest, DecodeError, MailPassword, MailRelay, MountRequest, MountState, OciRuntime, PeerApp, PeerUnit,
+    RestData,
 };
 use std::collections::BTreeSet;
 
@@ -33,6 +34,7 @@ macro_rules! check_own {
 fn our_own_examples_are_written_as_they_are_read() {
     check_own!(ControllerData, "slurmd/examples/controller.json");
     check_own!(ControllerData, "sackd/examples/controller.json");
+    check_own!(RestData, "slurmrestd/examples/controller.json");
     check_own!(ComputeData, "slurmd/examples/compute.json");
     check_own!(ComputeData, "slurmd/examples/compute-minimal.json");
     check_own!(ComputeData, "slurmd/examples/compute-every-kind-of-option.json");
@@ -74,6 +76,9 @@ fn examples_of_other_writers_are_read() {
     assert_eq!(answer.endpoints[0].to_string(), "10.134.123.14:3306");
     let old = database(contract!("mysql_client/examples/answer-without-secrets.json"));
     assert_eq!((old.credentials, old.endpoints.len()), (CredentialSource::Bag, 2));
+    let rest = RestData::decode(&bag(contract!("slurmrestd/examples/controller-python.json"))).unwrap().unwrap();
+    assert_eq!((rest.files.len(), rest.controllers()), (5, vec!["juju-c9fc6f-1"]));
+    assert_eq!(rest.get("AccountingStorageType"), Some("accounting_storage/slurmdbd"));
     let python = ComputeData::decode(&bag(contract!("slurmd/examples/compute-python.json"))).unwrap().unwrap();
     assert_eq!(python.nodeset, slurm_conf::NodeSet::new("compute", "compute").unwrap());
     let unquoted = PeerUnit::decode(&bag(contract!("slurmctld-peer/examples/unit-unquoted.json"))).unwrap().unwrap();
@@ -115,6 +120,7 @@ fn a_runtime_and_a_relay_are_read() {
 fn examples_of_what_is_not_ready_are_no_error() {
     let not_ready = bag(contract!("slurmd/examples/controller-not-ready.json"));
     assert_eq!(ControllerData::decode(&not_ready), Ok(None));
+    assert_eq!(RestData::decode(&bag(contract!("slurmrestd/examples/controller-not-ready.json"))), Ok(None));
     assert_eq!(MountState::decode(&bag(contract!("mount_info/examples/client-not-ready.json"))), Ok(None));
 }
 
@@ -156,6 +162,8 @@ fn schemas_name_exactly_the_keys_that_are_written() {
     check_schema(slurmd, "requirer", written!(ControllerData, "slurmd/examples/controller.json"));
     let login = written!(ControllerData, "sackd/examples/controller.json");
     check_schema(contract!("sackd/schema.json"), "requirer", login);
+    let rest = written!(RestData, "slurmrestd/examples/controller.json");
+    check_schema(contract!("slurmrestd/schema.json"), "requirer", rest);
     check_schema(slurmd, "provider", written!(ComputeData, "slurmd/examples/compute.json"));
     check_schema(peer, "application", written!(PeerApp, "slurmctld-peer/examples/application.json"));
     check_optional(peer, "unit", written!(PeerUnit, "slurmctld-peer/examples/unit-left.json"), &["left"]);

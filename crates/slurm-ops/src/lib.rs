@@ -37,6 +37,7 @@
 //! | start options and detection of a compute node | [`slurmd`], [`hardware`], [`version`] |
 //! | start options of a login node | [`sackd`] |
 //! | the file of slurmdbd, and why it does not answer | [`slurmdbd`] |
+//! | start options and user of the REST API | [`slurmrestd`] |
 //! | keys of `auth/slurm` and `auth/jwt` | [`keys`] |
 //! | a shared state directory: is it there, is it ours, who serves | [`mounts`], [`store`], [`sentinel`], [`heartbeat`] |
 //! | no slurmctld where nothing can be saved | [`fence`] |
@@ -69,6 +70,7 @@ pub mod scontrol;
 pub mod sentinel;
 pub mod slurmd;
 pub mod slurmdbd;
+pub mod slurmrestd;
 pub mod source;
 pub mod store;
 pub mod systemd;

@@ -133,7 +133,12 @@ impl KeyFile {
 /// Returns the version of this machine's Slurm and that of the controllers if the first is of a later release: Slurm
 /// does not work so.
 pub fn too_new(own: Option<SlurmVersion>, data: &ControllerData) -> Option<(SlurmVersion, SlurmVersion)> {
-    let controllers = data.slurm_version.as_deref().and_then(|text| text.parse::<SlurmVersion>().ok());
+    newer_than(own, data.slurm_version.as_deref())
+}
+
+/// The same for a version that was published in whatever bag.
+pub fn newer_than(own: Option<SlurmVersion>, controllers: Option<&str>) -> Option<(SlurmVersion, SlurmVersion)> {
+    let controllers = controllers.and_then(|text| text.parse::<SlurmVersion>().ok());
     own.zip(controllers).filter(|(own, controllers)| own.is_too_new_for(*controllers))
 }
 

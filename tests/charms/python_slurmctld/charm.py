@@ -20,10 +20,13 @@ KEY = ETC / "slurm.jwks"
 CONF = ETC / "slurm.conf"
 STATE = pathlib.Path("/var/lib/slurm/checkpoint")
 LABEL = "slurm-auth-key"
+TOKEN_KEY = ETC / "jwt_hs256.key"
 SETTINGS = f"""\
 clustername=charmed-hpc-test
 slurmctldhost={socket.gethostname()}
 authtype=auth/slurm
+authalttypes=auth/jwt
+authaltparameters=jwt_key={TOKEN_KEY}
 credtype=cred/slurm
 maxnodecount=65533
 proctracktype=proctrack/linuxproc
@@ -54,6 +57,30 @@ def write(path, text, mode=0o644):
     os.chown(path, user.pw_uid, user.pw_gid)
 
 
+def record(text):
+    """A file in the form of slurmutils, as far as this one's files go."""
+    found = {}
+    for line in text.splitlines():
+        if line.startswith("include "):
+            found.setdefault("include", []).append(line.removeprefix("include "))
+            continue
+        pairs = dict(word.split("=", 1) for word in line.split())
+        key, value = next(iter(pairs.items()))
+        match key:
+            case "nodeset":
+                found.setdefault("nodesets", {})[value] = pairs
+            case "partitionname":
+                found.setdefault("partitions", {})[value] = pairs | {"nodes": pairs["nodes"].split(",")}
+            case "slurmctldhost" | "authalttypes" | "taskplugin":
+                found[key] = value.split(",")
+            case "authaltparameters" | "slurmctldparameters" | "selecttypeparameters":
+                members = (member.partition("=") for member in value.split(","))
+                found[key] = {name: inner if equals else True for name, equals, inner in members}
+            case _:
+                found[key] = int(value) if value.isdigit() else value
+    return found
+
+
 class Slurmctld(ops.CharmBase):
     """The controller."""
 
@@ -61,6 +88,7 @@ class Slurmctld(ops.CharmBase):
         super().__init__(framework)
         framework.observe(self.on.install, self._on_install)
         framework.observe(self.on.slurmd_relation_created, self._on_created)
+        framework.observe(self.on.slurmrestd_relation_created, self._on_rest_created)
         framework.observe(self.on.slurmd_relation_changed, self._on_changed)
         framework.observe(self.on.slurmd_relation_departed, self._on_departed)
         # An event that was deferred comes again before any other, also before one that nobody observes.
@@ -70,13 +98,14 @@ class Slurmctld(ops.CharmBase):
         os.environ["DEBIAN_FRONTEND"] = "noninteractive"
         # Debian starts a daemon that it installs, and this one would wait for a configuration.
         subprocess.run(["systemctl", "--runtime", "mask", "slurmctld"], check=True, timeout=60)
-        for words in (["update"], ["install", "--yes", "slurmctld", "slurm-client"]):
+        for words in (["update"], ["install", "--yes", "slurmctld", "slurm-client", "slurm-wlm-jwt-plugin"]):
             subprocess.run(["apt-get", "--quiet", *words], check=True, timeout=600)
         subprocess.run(["systemctl", "--runtime", "unmask", "slurmctld"], check=True, timeout=60)
         content = {"key": base64.b64encode(secrets.token_bytes(2048)).decode(), "keyid": str(uuid.uuid4())}
         self.app.add_secret(content, label=LABEL)
         key = {"alg": "HS256", "kty": "oct", "kid": content["keyid"], "k": content["key"]}
         write(KEY, json.dumps({"keys": [key]}), 0o600)
+        write(TOKEN_KEY, secrets.token_urlsafe(48), 0o600)
         write(CONF, SETTINGS)
         # Their charm writes none in a container. On a host with both kinds of control groups slurmd needs one.
         write(ETC / "cgroup.conf", "cgroupplugin=disabled\n")
@@ -102,6 +131,19 @@ class Slurmctld(ops.CharmBase):
             "slurmconfig": {},
         }
         event.relation.data[self.app].update({key: json.dumps(value) for key, value in values.items()})
+
+    def _on_rest_created(self, event):
+        secret = self.model.get_secret(label=LABEL)
+        secret.grant(event.relation)
+        self._publish(secret.get_info().id)
+
+    def _publish(self, secret_id=None):
+        """Tells every slurmrestd the configuration, as slurmutils has it."""
+        files = {file.name: record(file.read_text()) for file in sorted(ETC.glob("slurm.conf*"))}
+        values = {"auth_key": "", "auth_key_id": "", "controllers": [], "jwt_key": "", "jwt_secret_id": ""}
+        values |= {"slurmconfig": files} | ({"auth_secret_id": secret_id} if secret_id else {})
+        for relation in self.model.relations["slurmrestd"]:
+            relation.data[self.app].update({key: json.dumps(value) for key, value in values.items()})
 
     def _on_changed(self, event):
         text = event.relation.data[event.app].get("partition")
@@ -137,6 +179,7 @@ class Slurmctld(ops.CharmBase):
             write(file, text)
             write(CONF, include + lines)
         subprocess.run(["scontrol", "reconfigure"], check=True, timeout=60)
+        self._publish()
         self._tell()
 
     def _tell(self):

@@ -60,6 +60,16 @@ impl Programs {
             stanzas.retain(|stanza| !is_it(stanza));
             stanzas.push(format!("Package: {package}\nStatus: install ok installed\nVersion: {version}\n\n"));
             match *package {
+                "slurmrestd" => {
+                    self.write("/usr/lib/systemd/system/slurmrestd.service", b"[Service]\n");
+                }
+                "slurm-wlm-basic-plugins" => {
+                    for plugin in
+                        ["openapi_slurmctld", "openapi_slurmdbd", "data_parser_v0_0_41", "data_parser_v0_0_42"]
+                    {
+                        self.write(&format!("{PLUGINS}/{plugin}.so"), b"");
+                    }
+                }
                 "slurmd" | "slurmctld" | "sackd" | "slurmdbd" => {
                     self.write(&format!("/usr/lib/systemd/system/{package}.service"), b"[Service]\n");
                     // They depend on whatever has the plugins that nobody can do without.

@@ -243,7 +243,7 @@ fn goals(figures: &[Figures], reference: f64) -> Result<String> {
         let peak = one.own.iter().map(|(peak, _)| *peak).max().unwrap_or_default() as f64 / 1024.0;
         row(&one.name, "8 MiB at most", &format!("{peak:.1} MiB"), peak <= 8.0);
     }
-    for charm in ["sackd", "slurmctld", "slurmd", "slurmdbd"] {
+    for charm in ["sackd", "slurmctld", "slurmd", "slurmdbd", "slurmrestd"] {
         let file = layout::charm_file(charm)?;
         let size = fs::metadata(&file).with_context(|| format!("there is no {}", file.display()))?.len() as f64 / 1e6;
         row(&layout::file_name(&file), "2 MB at most", &format!("{size:.2} MB"), size <= 2.0);

@@ -93,7 +93,7 @@ fn pytest_of_ours(tests: &[&str], extent: Extent<'_>, machines: &mut Machines) -
         // The charms are told nothing: the machines have this one to install, and the tests look whether it was.
         command.env(image::SLURM_VARIABLE, version).env("CLUSTER_SLURM", version);
     }
-    for charm in ["sackd", "slurmctld", "slurmd", "slurmdbd"] {
+    for charm in ["sackd", "slurmctld", "slurmd", "slurmdbd", "slurmrestd"] {
         command.env(format!("{}_CHARM", charm.to_uppercase()), layout::charm_file(charm)?);
     }
     if extent.all {

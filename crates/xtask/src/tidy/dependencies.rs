@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("slurmctld-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit"]),
     ("slurmd-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit"]),
     ("slurmdbd-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit"]),
+    ("slurmrestd-charm", &["charm", "slurm-conf", "slurm-interface", "slurm-ops", "slurm-unit"]),
     ("juju-local", &[]),
     ("xtask", &[]),
 ];
@@ -33,11 +34,12 @@ const SEQUENTIAL: &[&str] = &[
     "slurmctld-charm",
     "slurmd-charm",
     "slurmdbd-charm",
+    "slurmrestd-charm",
 ];
 
 /// Only these have a test that takes the in-memory model.
 const TESTED_IN_MEMORY: &[&str] =
-    &["charm", "slurm-unit", "sackd-charm", "slurmctld-charm", "slurmd-charm", "slurmdbd-charm"];
+    &["charm", "slurm-unit", "sackd-charm", "slurmctld-charm", "slurmd-charm", "slurmdbd-charm", "slurmrestd-charm"];
 
 /// And only the in-memory model has a test that takes the charms.
 const TESTED_TOGETHER: &[&str] = &["slurm-interface", "slurm-unit", "sackd-charm", "slurmctld-charm", "slurmd-charm"];

@@ -44,6 +44,7 @@ const POOLED: &[&str] = &[
     "slurmctld",
     "slurmd",
     "slurmdbd",
+    "slurmrestd",
 ];
 
 /// In the pool too, with what they depend on and nothing more: a database, a network file system and what mounts it,

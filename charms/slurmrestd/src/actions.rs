@@ -1,0 +1,55 @@
+//! Requests of the operator to a unit of slurmrestd.
+
+use crate::Slurmrestd;
+use crate::condition::status;
+use crate::facts::Facts;
+use crate::names;
+use crate::plan::plan;
+use charm::runtime::{Attempts, Dispatch};
+use charm::{ActionFailure, ActionName, ActionResults};
+use slurm_ops::slurmrestd;
+use slurm_unit::follower::RemoteData;
+
+/// Answers an action.
+pub fn act(act: &Dispatch<'_, Slurmrestd>, action: &ActionName) -> Result<ActionResults, ActionFailure> {
+    match action.as_str() {
+        names::ACTION_EXPLAIN => explain(act),
+        other => Err(ActionFailure::refused(format!("this charm has no action {other}"))),
+    }
+}
+
+/// Looks, and changes nothing: what a hook would do now is said.
+fn explain(act: &Dispatch<'_, Slurmrestd>) -> Result<ActionResults, ActionFailure> {
+    let mut facts = Facts::default();
+    let plan = loop {
+        match plan(&facts, &Attempts::default()) {
+            Ok(plan) => break plan,
+            Err(ask) => {
+                let questions: Vec<_> = ask.into_questions().into_iter().collect();
+                act.know(&mut facts, &questions).map_err(ActionFailure::broken)?;
+            }
+        }
+    };
+    let state = match plan.steps.as_slice() {
+        [] => {
+            let status = status(&facts, &plan.conditions);
+            format!("{}: {}", status.word(), status.message())
+        }
+        steps => {
+            let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
+            format!("the next hook will {}", steps.join(", "))
+        }
+    };
+    let listens = facts.listening().is_ok_and(|listening| *listening);
+    let port = if listens { names::PORT.to_string() } else { "none".to_owned() };
+    let controllers = match facts.controller() {
+        Ok(Some(controller)) => match &controller.data {
+            RemoteData::Data(data) => data.controllers().join(", "),
+            RemoteData::Nothing | RemoteData::Unusable(_) => "not known yet".to_owned(),
+        },
+        _ => "none".to_owned(),
+    };
+    let versions = facts.plugins().map(slurmrestd::api_versions).unwrap_or_default();
+    let results = ActionResults::default().with("state", state).with("controllers", controllers);
+    Ok(results.with("port", port).with("versions", versions.join(", ")))
+}
