@@ -149,7 +149,7 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             juju.secret_add(label, description, content)?;
         }
         Step::RefillSecret(_, id, content) => juju.secret_set(id, content),
-        Step::GrantSecret(id, relation) => juju.secret_grant(id, relation),
+        Step::GrantSecret(_, id, relation) => juju.secret_grant(id, relation),
         Step::PublishPeerApp(relation, bag) | Step::RequestMount(relation, bag) => {
             juju.relation_set_app(relation, bag);
         }
@@ -355,7 +355,14 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         // Juju shows what this dispatch is going to write, without another process.
         Step::OpenPort => facts.forget(&[Question::PortOpen]),
         Step::PublishPeerApp(..) | Step::PublishPeerUnit(..) => facts.forget(&[Question::Peer]),
-        Step::PublishController(..) => facts.forget(&[Question::Computes, Question::Followers]),
+        Step::PublishController(relation, bag) => {
+            facts.forget(&[Question::Computes]);
+            if let Ok(mut followers) = facts.followers().cloned() {
+                let told = followers.iter_mut().filter(|follower| follower.relation == *relation);
+                told.for_each(|follower| follower.published.extend(bag.clone()));
+                facts.learn(Fact::Followers(followers));
+            }
+        }
         Step::RequestMount(..) => facts.forget(&[Question::Mount]),
         Step::PublishMetrics(..) | Step::Mail(_) => facts.forget(&[Question::Extras]),
         Step::RefillSecret(key, _, content) => {

@@ -10,8 +10,10 @@ pub const ENDPOINT_SLURMD: &str = "slurmd";
 pub const ENDPOINT_SACKD: &str = "sackd";
 /// Who keeps the accounts of the cluster.
 pub const ENDPOINT_SLURMDBD: &str = "slurmdbd";
+/// The REST API of the cluster.
+pub const ENDPOINT_SLURMRESTD: &str = "slurmrestd";
 /// Who follows the controllers without being a compute node.
-pub const FOLLOWERS: [&str; 2] = [ENDPOINT_SACKD, ENDPOINT_SLURMDBD];
+pub const FOLLOWERS: [&str; 3] = [ENDPOINT_SACKD, ENDPOINT_SLURMDBD, ENDPOINT_SLURMRESTD];
 /// The other units of this application.
 pub const ENDPOINT_PEER: &str = "slurmctld-peer";
 /// A file system client on the same machine.
@@ -159,10 +161,8 @@ mod tests {
     #[test]
     fn code_and_metadata_agree() {
         assert_eq!(declared(&["provides"]), names(&[ENDPOINT_MOUNT, ENDPOINT_AGENT]));
-        assert_eq!(
-            declared(&["requires"]),
-            names(&[ENDPOINT_SLURMD, ENDPOINT_SACKD, ENDPOINT_SLURMDBD, ENDPOINT_RUNTIME, ENDPOINT_MAIL])
-        );
+        let others = [ENDPOINT_SLURMD, ENDPOINT_RUNTIME, ENDPOINT_MAIL];
+        assert_eq!(declared(&["requires"]), names(&[&others[..], &FOLLOWERS].concat()));
         assert_eq!(declared(&["peers"]), names(&[ENDPOINT_PEER]));
         let options = [
             OPTION_CLUSTER_NAME,

@@ -125,8 +125,8 @@ pub enum Step {
     AddSecret(Key, SecretContent),
     /// Puts a key back into its secret.
     RefillSecret(Key, SecretId, SecretContent),
-    /// Lets another application read the secret of the authentication key.
-    GrantSecret(SecretId, RelationId),
+    /// Lets another application read the secret of a key.
+    GrantSecret(Key, SecretId, RelationId),
     /// Tells the other units the name of the cluster.
     PublishPeerApp(RelationId, Databag),
     /// Tells the other units the host of this one.
@@ -271,7 +271,7 @@ impl fmt::Display for Step {
             Self::OpenPort => write!(formatter, "open port {}", names::PORT),
             Self::AddSecret(key, _) => write!(formatter, "add secret {}", key.label()),
             Self::RefillSecret(key, ..) => write!(formatter, "put the key back into secret {}", key.label()),
-            Self::GrantSecret(_, relation) => write!(formatter, "grant secret {} to {relation}", names::AUTH_SECRET),
+            Self::GrantSecret(key, _, relation) => write!(formatter, "grant secret {} to {relation}", key.label()),
             Self::PublishPeerApp(relation, _) => write!(formatter, "publish cluster name to {relation}"),
             Self::PublishPeerUnit(relation, _) => write!(formatter, "publish host name to {relation}"),
             Self::PublishController(relation, _) => write!(formatter, "publish controllers to {relation}"),

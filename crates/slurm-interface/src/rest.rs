@@ -33,6 +33,9 @@ pub struct RestData {
 }
 
 impl RestData {
+    /// The key whose value changes with the configuration.
+    pub const CONFIGURATION: &str = SLURM_CONFIG;
+
     /// Returns what is published of a configuration. `None`: there is no `slurm.conf` in it.
     ///
     /// Files that a reader would refuse by their name are left out, and with them the `Include` lines that name them.

@@ -43,6 +43,13 @@ impl Files {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Included(BTreeMap<String, String>);
 
+impl Included {
+    /// Parses those that can be, by path.
+    pub fn parsed(&self) -> impl Iterator<Item = (String, SlurmConf)> {
+        self.0.iter().filter_map(|(path, text)| Some((path.clone(), SlurmConf::parse(text).ok()?)))
+    }
+}
+
 /// Files, with what slurm.conf says.
 #[derive(Clone, Default)]
 pub struct Config {

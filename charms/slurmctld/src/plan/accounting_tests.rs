@@ -1,13 +1,13 @@
 //! slurmdbd comes, is away, has another opinion, and goes. No job pays for it.
 
-use super::situations::World;
+use super::situations::{World, wants};
 use crate::config::files::{Config, Included};
 use crate::config::managed_keys::accounting_host;
 use crate::daemon::Daemon;
 use crate::extras::Said;
 use crate::facts::Recording;
-use crate::names::ENDPOINT_SLURMDBD;
-use slurm_interface::AccountingKeys;
+use crate::names::{ENDPOINT_SLURMDBD, ENDPOINT_SLURMRESTD};
+use slurm_interface::{AccountingKeys, RestData};
 
 fn said() -> Said<slurm_conf::HostName> {
     Said::This("juju-c9fc6f-3".parse().unwrap())
@@ -104,6 +104,8 @@ fn accounting_goes_with_its_relation_and_comes_again() {
     world.followers.clear();
     let mut world = world.settled();
     assert_eq!(recorded(&world), None);
+    // Whose the lines were is forgotten when they are gone.
+    world.dispatch(&|_, _| None);
     assert_eq!(world.neighbours.known().and_then(|noted| noted.accounting.clone()), None);
     world.follow(ENDPOINT_SLURMDBD, "slurmdbd", said());
     let world = world.settled();
@@ -145,4 +147,22 @@ fn a_second_slurmdbd_is_refused_by_name() {
         "{}",
         world.reported()
     );
+}
+
+#[test]
+fn the_rest_api_is_told_of_every_configuration() {
+    let mut world = World::fresh().with_compute("compute", "");
+    world.follow(ENDPOINT_SLURMRESTD, "rest", Said::Nothing);
+    let mut world = world.settled();
+    let told = |world: &World| RestData::decode(&world.followers[0].published).unwrap().unwrap();
+    assert_eq!(told(&world).controllers(), ["juju-c9fc6f-0"]);
+    assert!(told(&world).auth_secret.is_some());
+    world.retry_timer = false;
+    world.computes[0].data = wants("compute", "MaxTime=1");
+    world.dispatch(&|_, _| None);
+    assert!(world.taken.contains(&"reconfigure slurmctld".to_owned()));
+    let files = told(&world).files;
+    assert_eq!(files["slurm.conf"].partition("compute").unwrap().get("MaxTime"), Some("1"));
+    world.dispatch(&|_, _| None);
+    assert_eq!(world.taken, Vec::<String>::new());
 }

@@ -15,7 +15,7 @@ use charm::tools::{SecretAnswer, SecretContent, SecretInfo, Unreadable};
 use charm::{AppName, Databag, RelationId, SecretId};
 use slurm_conf::ControllerAddress;
 use slurm_interface::{
-    AccountingKeys, ControllerData, MountPoint, MountRequest, PeerApp, PeerUnit, SecretUri, conf_digest,
+    AccountingKeys, ControllerData, MountPoint, MountRequest, PeerApp, PeerUnit, RestData, SecretUri, conf_digest,
 };
 use slurm_unit::note::Noted;
 use slurm_unit::service::ServiceStep;
@@ -122,6 +122,8 @@ enum Reads {
     Controllers { digest: Option<String> },
     /// Where the keys are, and nothing else.
     Keys,
+    /// The configuration. None: there is none to be told of.
+    Configuration(Option<RestData>),
 }
 
 impl Reader<'_> {
@@ -133,6 +135,10 @@ impl Reader<'_> {
                 let addresses = addresses(situation);
                 matches!(told, Ok(Some(data)) if data.controllers == addresses && data.conf_digest == *digest)
             }
+            Reads::Configuration(data) => data.as_ref().is_none_or(|data| {
+                let told = |bag: &Databag| bag.get(RestData::CONFIGURATION).cloned();
+                told(&data.encode()) == told(self.published)
+            }),
             Reads::Keys => {
                 matches!(AccountingKeys::decode(self.published), Ok(Some(data)) if data.jwt_secret.is_some())
             }
@@ -162,6 +168,7 @@ fn readers<'f>(situation: &Situation<'f>, followers: &'f [Follower]) -> Vec<Read
         published,
         reads: match *endpoint {
             names::ENDPOINT_SLURMDBD => Reads::Keys,
+            names::ENDPOINT_SLURMRESTD => Reads::Configuration(rest_data(situation)),
             _ => Reads::Controllers { digest: digest.clone() },
         },
     });
@@ -171,8 +178,12 @@ fn readers<'f>(situation: &Situation<'f>, followers: &'f [Follower]) -> Vec<Read
 /// Looks for who follows the controllers, unless nothing but the configuration has changed and the note says that
 /// nobody hears of that.
 fn followers(facts: &Facts, upkeep: bool) -> Result<&[Follower], Ask> {
-    let none = matches!(facts.neighbours()?, Noted::Absent)
-        || facts.neighbours()?.known().is_some_and(|noted| !noted.are_at(names::ENDPOINT_SACKD));
+    let hear = |noted: &Neighbours| noted.are_at(names::ENDPOINT_SACKD) || noted.are_at(names::ENDPOINT_SLURMRESTD);
+    let none = match facts.neighbours()? {
+        Noted::Absent => true,
+        Noted::Known(noted) => !hear(noted),
+        Noted::Unreadable { .. } => false,
+    };
     // Who has been asked in this dispatch is told in it.
     Ok(if none && !upkeep && facts.followers().is_err() { &[] } else { facts.followers()? })
 }
@@ -248,9 +259,13 @@ fn auth_secret(
     let uuid = &facts.call()?.model_uuid;
     let Some(own) = uri(&info.id, uuid) else { return Ok(steps) };
     for reader in readers {
-        steps.extend(grant(facts, attempts, info, reader, conditions)?);
+        steps.extend(grant(facts, attempts, (Key::Auth, info), reader, conditions)?);
         let bag = match &reader.reads {
             Reads::Controllers { digest } => controller_data(situation, &own, digest.clone()).encode(),
+            Reads::Configuration(data) => {
+                let data = data.clone().map(|data| RestData { auth_secret: Some(own.clone()), ..data });
+                data.map(|data| data.encode()).unwrap_or_default()
+            }
             Reads::Keys => {
                 let jwt_secret = facts.jwt_info()?.as_ref().and_then(|info| uri(&info.id, uuid));
                 let slurm_version = slurm_version(situation);
@@ -269,11 +284,11 @@ fn auth_secret(
 fn grant(
     facts: &Facts,
     attempts: &Attempts,
-    info: &SecretInfo,
+    (key, info): (Key, &SecretInfo),
     reader: &Reader<'_>,
     conditions: &mut Vec<Condition>,
 ) -> Result<Option<Step>, Ask> {
-    let step = Step::GrantSecret(info.id.clone(), reader.relation.clone());
+    let step = Step::GrantSecret(key, info.id.clone(), reader.relation.clone());
     if attempts.made(|made| *made == step) {
         conditions.push(Condition::GrantPending);
         return Ok(None);
@@ -301,7 +316,7 @@ fn jwt_secret(
     let Some(info) = facts.jwt_info()? else { return Ok(add(facts, Key::Jwt, key)?.into_iter().collect()) };
     let mut steps: Vec<Step> = refill(Key::Jwt, &info.id, content, key).into_iter().collect();
     for reader in readers {
-        steps.extend(grant(facts, attempts, info, reader, conditions)?);
+        steps.extend(grant(facts, attempts, (Key::Jwt, info), reader, conditions)?);
     }
     Ok(steps)
 }
@@ -345,6 +360,14 @@ fn controller_data(situation: &Situation<'_>, uri: &SecretUri, conf_digest: Opti
         slurm_version: slurm_version(situation),
         conf_digest,
     }
+}
+
+/// What slurmrestd reads: the file that slurmctld has accepted, and those that it includes.
+fn rest_data(situation: &Situation<'_>) -> Option<RestData> {
+    let conf = situation.accepted().conf.clone()?;
+    let included = situation.configuration.included.parsed();
+    let files = included.chain([("slurm.conf".to_owned(), conf)]).collect();
+    RestData::new(None, files, slurm_version(situation))
 }
 
 fn slurm_version(situation: &Situation<'_>) -> Option<String> {

@@ -223,13 +223,14 @@ impl World {
                 self.later(*key, content.clone());
             }
             Step::RefillSecret(key, _, content) => self.secret(*key).content = Some(content.clone()),
-            Step::GrantSecret(id, relation) => {
+            Step::GrantSecret(key, _, relation) => {
                 let computes = self.computes.iter().map(|compute| (&compute.relation, &compute.app));
                 let mut all = computes.chain(self.followers.iter().map(|one| (&one.relation, &one.app)));
                 let (relation, app) = all.find(|(own, _)| *own == relation).unwrap();
                 let endpoint = relation.as_str().split(':').next().unwrap_or_default();
-                let secret = if *id == JWT_ID.parse().unwrap() { &mut self.jwt_secret } else { &mut self.auth_secret };
-                secret.pending.insert(format!("{app}.{endpoint}"));
+                let grant = format!("{app}.{endpoint}");
+
+                self.secret(*key).pending.insert(grant);
             }
             Step::RequestMount(_, bag) => self.mount.as_mut().unwrap().published.extend(bag.clone()),
             Step::PublishPeerApp(_, bag) => {
