@@ -2,7 +2,7 @@
 
 | environment | meaning |
 | --- | --- |
-| `SACKD_CHARM`, `SLURMCTLD_CHARM`, … | charm files, for each charm one (default: `dist/…_amd64.charm` of this checkout) |
+| `SACKD_CHARM`, … | charm files, for each charm one (default: `dist/…_amd64.charm` of this checkout) |
 | `CLUSTER_MODEL` | name of the model (default: `cluster-` and six random digits); test files take turns with it |
 | `CLUSTER_KEEP` | if set, the model is not destroyed after a failure, so that one can look around |
 | `CLUSTER_SLURM` | the Slurm that has to be installed, such as `26.05` (default: whatever comes) |

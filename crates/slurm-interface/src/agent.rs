@@ -80,7 +80,7 @@ fn stored(data: &[u8]) -> Vec<u8> {
 
 /// Fills up to a multiple of four bytes, counted from a place.
 fn pad(file: &mut Vec<u8>, from: usize) {
-    while (file.len() - from) % 4 != 0 {
+    while !(file.len() - from).is_multiple_of(4) {
         file.push(0);
     }
 }

@@ -119,7 +119,7 @@ impl Situation<'_> {
     fn oci_conf(&self, baseline: Option<String>, takes_file: bool, takes_runtime: bool) -> Option<String> {
         let live = self.live().files.oci.clone();
         let ours = live.as_deref().is_some_and(is_our_oci_conf);
-        let before = if takes_file && !(ours && !takes_runtime) { live } else { baseline };
+        let before = if takes_file && (takes_runtime || !ours) { live } else { baseline };
         match self.extras.map_or(Wish::Kept, Extras::oci_conf) {
             Wish::This(text) if takes_runtime => Some(text),
             Wish::Nothing if takes_runtime => before.filter(|text| !is_our_oci_conf(text)),

@@ -1,0 +1,103 @@
+"""One of each: accounting and the REST API come to a cluster whose jobs run, are away, go and come again."""
+import json
+
+import pytest
+
+from cluster import LITTLE, eventually
+from packing import pack_test_charm
+from test_rest import ask, version
+
+UNITS = 1
+
+
+@pytest.fixture(scope="module")
+def whole(cluster, tmp_path_factory):
+    """The cluster with everything beside it, of which slurmctld knows the login node alone."""
+    database = pack_test_charm(tmp_path_factory.mktemp("charms"), "mariadb")
+    cluster.juju.deploy(database, "mysql", to=cluster.place(1))
+    cluster.deploy_charm("slurmdbd", "slurmdbd", 1)
+    cluster.deploy_charm("slurmrestd", "rest", 1)
+    cluster.deploy_charm("sackd", "login", 1)
+    cluster.juju.integrate("slurmdbd", "mysql")
+    cluster.juju.integrate("login", "slurmctld")
+    return cluster
+
+
+def sacct(cluster, job):
+    shown = cluster.root("slurmctld/0", "sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job}",
+                         "--format=JobID,State")
+    return shown.strip()
+
+
+def submit(cluster):
+    words = ["sbatch", "--parsable", "--chdir=/tmp", LITTLE, "--output=/dev/null", "--wrap", "true"]
+    return cluster.on("login/0", *words).strip()
+
+
+def records(cluster):
+    """A job of now that is in the books, which only slurmdbd can say."""
+    job = submit(cluster)
+    eventually(lambda: sacct(cluster, job), lambda seen: seen == f"{job}|COMPLETED", "the record of the job", 90)
+    return job
+
+
+def identity(cluster):
+    return cluster.root("slurmctld/0", "cat", "/var/lib/slurm/checkpoint/state/clustername")
+
+
+@pytest.mark.core
+def test_accounting_comes_to_a_cluster_whose_jobs_run(whole, job):
+    """slurmctld has made an identity up, and the database has another one: bare Slurm ends here."""
+    started = ["systemctl", "show", "--property=ActiveEnterTimestampMonotonic,NRestarts", "slurmctld"]
+    before, made_up = whole.root("slurmctld/0", *started), identity(whole)
+    whole.juju.integrate("slurmdbd", "slurmctld")
+    whole.settle(slurmctld=1, compute=1, login=1, slurmdbd=1)
+    whole.await_message("slurmdbd/0", "^active: accounts for slurmctld$", 240)
+    eventually(lambda: "AccountingStorageHost" in whole.slurm_conf(), bool, "accounting in slurm.conf", 120)
+    records(whole)
+    assert identity(whole) != made_up
+    assert whole.root("slurmctld/0", *started) == before, "slurmctld was not started again"
+        eventually(lambda: sacct(whole, job), lambda seen: seen == f"{job}|RUNNING", "its record", 60)
+    assert whole.message("slurmctld/0").startswith("active: primary - UP")
+    assert "accounting" not in whole.message("slurmctld/0")
+
+
+@pytest.mark.core
+def test_a_token_opens_the_rest_api(whole):
+    whole.juju.integrate("rest", "slurmctld")
+    whole.await_message("rest/0", "^active: REST API of slurmctld, v0[.]0[.][0-9]+$", 120)
+    answer = whole.act("slurmctld/0", "token", user="ubuntu", lifespan=600)
+    shown = json.loads(whole.juju.cli("show-secret", "--reveal", "--format=json", answer["secret"]))
+    [token] = [secret["content"]["Data"]["token"] for secret in shown.values()]
+    ping = ask(whole, f"/slurm/{version(whole)}/ping", token)
+    assert ping["code"] == 200 and ping["body"]["pings"][0]["responding"], ping
+    jobs = ask(whole, f"/slurmdb/{version(whole)}/jobs", token)
+    assert jobs["code"] == 200 and jobs["body"]["jobs"], jobs
+    assert ask(whole, f"/slurm/{version(whole)}/jobs")["code"] == 401
+
+
+@pytest.mark.core
+def test_records_are_kept_while_slurmdbd_is_away(whole, job):
+    """Also by a slurmctld that is started meanwhile."""
+    whole.local("machine", "poweroff", whole.machine_of("slurmdbd/0"))
+    ended = submit(whole)
+    whole.await_job(ended, "COMPLETED")
+    whole.fire("slurmctld/0")
+    whole.await_message("slurmctld/0", "; accounting: slurmdbd does not answer, [0-9]+ records are kept for it$", 90)
+    whole.root("slurmctld/0", "systemctl", "restart", "slurmctld")
+    whole.await_job(submit(whole), "COMPLETED")
+    whole.local("machine", "poweron", whole.machine_of("slurmdbd/0"))
+    eventually(lambda: sacct(whole, ended), lambda seen: seen == f"{ended}|COMPLETED", "the record of then", 240)
+    whole.await_message("slurmctld/0", "^active: primary - UP$", 180)
+
+def test_accounting_goes_and_comes_again(whole, job):
+    kept = records(whole)
+    whole.juju.remove_relation("slurmdbd", "slurmctld")
+    eventually(lambda: "AccountingStorage" not in whole.slurm_conf(), bool, "slurm.conf without accounting", 120)
+    whole.await_job(submit(whole), "COMPLETED")
+    related = lambda: whole.juju.status().apps["slurmdbd"].relations.get("slurmctld")
+    eventually(related, lambda seen: not seen, "the end of the relation", 120)
+    whole.juju.integrate("slurmdbd", "slurmctld")
+    eventually(lambda: "AccountingStorageHost" in whole.slurm_conf(), bool, "accounting again", 240)
+    records(whole)
+    assert sacct(whole, kept) == f"{kept}|COMPLETED"
