@@ -100,6 +100,8 @@ pub enum Condition {
     GrantPending,
     /// No hook may tell of what this application says later.
     StaleRelation(AppName),
+    /// slurmdbd on this host takes connections and answers nobody, so that a reconfigure would hang.
+    SlurmdbdHangs(String),
     /// Something is wrong with the accounting. Jobs are not concerned.
     Accounting(Accounting),
     /// This application has said nothing yet, and Juju may lose the event when it does.
@@ -323,6 +325,9 @@ impl charm::runtime::Condition for Condition {
             }
             Self::MailInstall(obstacle) => {
                 Status::blocked(format!("installing the mail program failed: {}", obstacle.told()))
+            }
+            Self::SlurmdbdHangs(host) => {
+                Status::waiting(format!("for slurmdbd at {host}: config changes on hold, slurmctld would hang"))
             }
             Self::Accounting(problem) => accounting(problem),
             Self::GrantPending

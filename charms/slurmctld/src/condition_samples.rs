@@ -62,6 +62,7 @@ pub(super) fn samples() -> Vec<Condition> {
         Condition::MailConfTaken,
         Condition::MailInstall(Obstacle::Passing("Could not get lock".to_owned())),
         Condition::MailInstall(Obstacle::Failed("no such archive".to_owned())),
+        Condition::SlurmdbdHangs("juju-c9fc6f-3".to_owned()),
         Condition::Accounting(Accounting::Several(vec!["one".to_owned(), "two".to_owned()])),
         Condition::Accounting(Accounting::NotReady(app("slurmdbd"))),
         Condition::Accounting(Accounting::Silent(app("slurmdbd"), "juju-c9fc6f-3".parse().unwrap())),
@@ -120,6 +121,7 @@ pub(super) fn samples() -> Vec<Condition> {
             | Condition::MailConfTaken
             | Condition::MailInstall(_)
             | Condition::Accounting(_)
+            | Condition::SlurmdbdHangs(_)
             | Condition::Unaccounted(_) => {}
         }
     }

@@ -65,6 +65,8 @@ pub const TOKEN_PLUGIN: &str = "auth_jwt.so";
 pub const METRICS_PLUGIN: &str = "metrics_openmetrics.so";
 /// The unit that the package brings.
 pub const SERVICE: &str = "slurmctld.service";
+/// Where slurmdbd listens.
+pub const SLURMDBD_PORT: u16 = 6819;
 /// Where slurmctld listens.
 pub const PORT: u16 = 6817;
 

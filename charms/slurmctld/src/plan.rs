@@ -310,6 +310,7 @@ impl Controller<'_> {
                 attempts: self.attempts,
                 daemon: &daemon,
                 noted,
+                serves: situation.place != Place::Store || controllers.serving.is(&situation.host.name),
                 conditions: Vec::new(),
             };
             let steps = rollout.plan()?;

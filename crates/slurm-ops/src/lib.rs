@@ -52,6 +52,7 @@
 pub mod address;
 pub mod clock;
 pub mod command;
+pub mod connections;
 mod defaults;
 pub mod fence;
 pub mod files;

@@ -22,6 +22,8 @@ const SOCKET_VARIABLE: &str = "MYSQL_UNIX_PORT";
 
 /// A slurmdbd of another authentication does nothing but read its file: that is how a file is tried out.
 const NO_SUCH_PLUGIN: &str = "auth/none-such";
+/// A slurmdbd that is well answers within milliseconds.
+const PING_DEADLINE: Duration = Duration::from_secs(10);
 const TRIAL_DEADLINE: Duration = Duration::from_secs(20);
 
 /// The text of a slurmdbd.conf. Prints nothing of itself.
@@ -166,8 +168,23 @@ pub fn said(host: &Host, unit: &str) -> Said {
     Said { trouble: Trouble::find(&said), complaint: journal::summary(&said) }
 }
 
+/// How slurmdbd is, as a client sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    Answers,
+    /// Its machine is there, and nobody listens on the port.
+    Refuses,
+    /// Nothing comes back. Whoever has a connection to it waits.
+    Silent,
+}
+
 /// Asks slurmdbd whether it serves. `conf` is a slurm.conf that names it; a slurmdbd whose database is away does not.
 pub fn answers(host: &Host, conf: &str) -> bool {
+    reach(host, conf) == Reach::Answers
+}
+
+/// Asks slurmdbd the same, and tells why not.
+pub fn reach(host: &Host, conf: &str) -> Reach {
     #[derive(Deserialize)]
     struct Pings {
         pings: Vec<Ping>,
@@ -176,9 +193,14 @@ pub fn answers(host: &Host, conf: &str) -> bool {
     struct Ping {
         responding: bool,
     }
-    let Ok(output) = sacctmgr(host, conf).args(["--json", "ping"]).output() else { return false };
+    let ping = sacctmgr(host, conf).args(["--json", "ping"]).deadline(PING_DEADLINE);
+    let Ok(output) = ping.output() else { return Reach::Silent };
     let answer: Result<Pings, _> = serde_json::from_str(&output.stdout);
-    answer.is_ok_and(|answer| answer.pings.iter().any(|ping| ping.responding))
+    if answer.is_ok_and(|answer| answer.pings.iter().any(|ping| ping.responding)) {
+        return Reach::Answers;
+    }
+    let refuses = [&output.stdout, &output.stderr].iter().any(|said| said.contains("Connection refused"));
+    if refuses { Reach::Refuses } else { Reach::Silent }
 }
 
 /// Asks slurmdbd the same as a client whose slurm.conf has this text. It is at `path` while it is asked.

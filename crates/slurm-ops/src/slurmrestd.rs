@@ -7,6 +7,7 @@
 //! has `EnableIPv6`. It lists its plugins only where there is a slurm.conf already, so the files are looked at instead.
 
 use crate::command::CommandError;
+use crate::connections;
 use crate::defaults;
 use crate::files::{self, Access, FileError};
 use crate::machine::{Host, HostWriter};
@@ -91,14 +92,9 @@ pub fn add_user(writer: &HostWriter, user: &str) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Tells whether somebody listens on the port, from the kernel's own tables. Starts no process.
+/// Tells whether somebody listens on the port.
 pub fn is_listening(host: &Host) -> Result<bool, FileError> {
-    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
-        if files::read_text(host, table)?.is_some_and(|text| has_listener(&text, PORT)) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    connections::is_listening(host, PORT)
 }
 
 /// Waits for as long as `patience` until somebody listens, and then no longer.
@@ -110,17 +106,6 @@ pub fn await_listening(writer: &HostWriter, patience: Duration) -> Result<(), Fi
         waited += PAUSE;
     }
     Ok(())
-}
-
-/// Reads a table of connections: local address in the second column, state in the fourth, both hexadecimal.
-fn has_listener(table: &str, port: u16) -> bool {
-    const LISTENING: &str = "0A";
-    table.lines().skip(1).any(|line| {
-        let mut columns = line.split_whitespace().skip(1);
-        let local = columns.next().and_then(|address| address.rsplit_once(':'));
-        let here = local.is_some_and(|(_, number)| u16::from_str_radix(number, 16) == Ok(port));
-        here && columns.nth(1) == Some(LISTENING)
-    })
 }
 
 #[cfg(test)]
@@ -144,17 +129,5 @@ mod tests {
     fn versions_are_ordered_as_numbers() {
         let files = ["data_parser_v0_0_9.so", "data_parser_v0_0_42.so", "data_parser_v0_0_41.so", "data_parser_x.so"];
         assert_eq!(api_versions(&plugins(&files)), ["v0.0.9", "v0.0.41", "v0.0.42"]);
-    }
-
-    #[test]
-    fn a_listener_is_found_in_the_table_of_the_kernel() {
-        let head = "  sl  local_address rem_address   st tx_queue rx_queue\n";
-        let listening = format!("{head}   0: 00000000:1AA4 00000000:0000 0A 00000000:00000000\n");
-        assert!(has_listener(&listening, 6820) && !has_listener(&listening, 6821));
-        let connected = format!("{head}   0: 0100007F:1AA4 0100007F:A41A 01 00000000:00000000\n");
-        assert!(!has_listener(&connected, 6820) && !has_listener("", 6820));
-        let six =
-            format!("{head}   0: 00000000000000000000000000000000:1AA4 00000000000000000000000000000000:0000 0A 0\n");
-        assert!(has_listener(&six, 6820));
     }
 }

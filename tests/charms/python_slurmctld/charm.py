@@ -151,7 +151,9 @@ class Slurmctld(ops.CharmBase):
             return
         partition = json.loads(text)
         name = partition["partitionname"]
-        options = [f"{key}={','.join(value) if isinstance(value, list) else value}" for key, value in partition.items()]
+        # Slurm wants the name first, whatever the order in the bag.
+        pairs = {"partitionname": name} | partition
+        options = [f"{key}={','.join(value) if isinstance(value, list) else value}" for key, value in pairs.items()]
         self._configure(name, f"nodeset={name} feature={name}\n{' '.join(options)}\n")
 
     def _on_departed(self, event):

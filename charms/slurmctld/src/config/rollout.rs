@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use slurm_conf::overrides::{self, RuntimeSettings};
 use slurm_ops::scontrol::{Candidate, Reconfigure};
+use slurm_ops::slurmdbd::Reach;
 use slurm_unit::note::Note;
 
 /// What is said about a file that was cut short.
@@ -61,6 +62,8 @@ pub struct Rollout<'f> {
     pub daemon: &'f Daemon,
     /// What was set at runtime before a reconfigure whose end nobody has seen.
     pub noted: Option<&'f Overrides>,
+    /// The slurmctld that serves is the one of this machine.
+    pub serves: bool,
     /// Why nothing is done, where something should be.
     pub conditions: Vec<Condition>,
 }
@@ -299,6 +302,9 @@ impl Rollout<'_> {
         if answering && let Some(why) = self.facts.state_problem()? {
             return Ok(self.held(Condition::CannotSave(why.clone())));
         }
+        if answering && let Some(hangs) = self.hanging_slurmdbd()? {
+            return Ok(self.held(hangs));
+        }
         let reject = |reason: String| {
             let rejected = RejectedConfig { files: files.clone(), version: situation.version.to_owned(), reason };
             vec![Step::NoteRejections(situation.rejections.with(rejected, &situation.changes(files)))]
@@ -325,6 +331,15 @@ impl Rollout<'_> {
         }
     }
 
+    /// Returns the slurmdbd that keeps slurmctld from a reconfigure. slurmctld ends its connection to it first, and waits
+    /// for an answer that does not come: for minutes it serves nobody. Whether it is connected is seen on its machine.
+    fn hanging_slurmdbd(&self) -> Result<Option<Condition>, Ask> {
+        let Some(host) = accounting_host(self.situation.accepted()) else { return Ok(None) };
+        let recording = self.facts.recording()?;
+        let hangs = recording.reach == Reach::Silent && (recording.connected || !self.serves);
+        Ok(hangs.then(|| Condition::SlurmdbdHangs(host.to_owned())))
+    }
+
     /// Has slurmctld load the files, unless that would cost somebody something.
     fn prove(&mut self, config: &Config) -> Result<Vec<Step>, Ask> {
         let situation = self.situation;
@@ -345,6 +360,9 @@ impl Rollout<'_> {
         };
         if let Some(why) = self.facts.state_problem()? {
             return Ok(self.held(Condition::CannotSave(why.clone())));
+        }
+        if let Some(hangs) = self.hanging_slurmdbd()? {
+            return Ok(self.held(hangs));
         }
         match judge(&situation, self.facts, config, partitions.is_some())? {
             Judgement::Safe => {}

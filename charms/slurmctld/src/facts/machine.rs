@@ -7,7 +7,7 @@ use crate::place::Place;
 use slurm_conf::overrides::PartitionSettings;
 use slurm_ops::mounts::{self, Mount};
 use slurm_ops::scontrol::{self, ScontrolError};
-use slurm_ops::{address, files, heartbeat, hostname, packages, sentinel, slurmdbd, store};
+use slurm_ops::{address, connections, files, heartbeat, hostname, packages, sentinel, slurmdbd, store};
 use slurm_unit::{Error, View};
 use std::time::Duration;
 
@@ -19,9 +19,11 @@ pub fn host(view: &View) -> Result<Host, Error> {
 /// Asks slurmdbd and slurmctld, side by side.
 pub(super) fn recording(view: &View) -> Recording {
     let host = &view.host;
-    let (answers, queued) =
-        charm::runtime::both(|| slurmdbd::answers(host, names::SLURM_CONF), || scontrol::queued_records(host));
-    Recording { answers, queued }
+    let (reach, queued) =
+        charm::runtime::both(|| slurmdbd::reach(host, names::SLURM_CONF), || scontrol::queued_records(host));
+    // Tables that cannot be read say nothing against a connection.
+    let connected = connections::is_connected_to(host, names::SLURMDBD_PORT).unwrap_or(true);
+    Recording { reach, connected, queued }
 }
 
 /// Looks at the store and into the state directory. A file system of the network may never answer, so there only a

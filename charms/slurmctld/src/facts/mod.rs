@@ -31,7 +31,8 @@ use slurm_conf::{ClusterName, HostName, NodeSet, Partition};
 use slurm_interface::PeerUnit;
 pub use slurm_ops::journal::Stranger as RejectedHost;
 use slurm_ops::scontrol::{ControllerPing, JobRecord, NodeRecord, ReservationRecord};
-use slurm_ops::systemd::{self, UnitState};
+use slurm_ops::slurmdbd::Reach;
+pub use slurm_ops::systemd::{self, UnitState};
 use slurm_ops::{files, journal, scontrol};
 use slurm_unit::install::Installation;
 use slurm_unit::note::{self, Noted};
@@ -318,8 +319,9 @@ impl<T> Asked<T> {
 /// Whether slurmctld gets rid of its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recording {
-    /// slurmdbd serves.
-    pub answers: bool,
+    pub reach: Reach,
+    /// Somebody on this machine is connected to a slurmdbd.
+    pub connected: bool,
     /// How many records wait for it. None: slurmctld could not be asked.
     pub queued: Option<u64>,
 }

@@ -9,6 +9,7 @@ use crate::facts::{Ask, Attempts, Facts, Follower};
 use crate::names;
 use crate::step::{Outcome, Step};
 use slurm_conf::HostName;
+use slurm_ops::slurmdbd::Reach;
 
 /// Records that wait for a slurmdbd that answers: so many are no moment's work any more.
 const MANY_RECORDS: u64 = 100;
@@ -61,7 +62,9 @@ pub(super) fn plan(
     if accounting_host(situation.accepted()) == Some(host.as_str()) {
         let recording = facts.recording()?;
         match recording.queued {
-            queued if !recording.answers => conditions.push(Condition::Accounting(Trouble::Away(app(), queued))),
+            queued if recording.reach != Reach::Answers => {
+                conditions.push(Condition::Accounting(Trouble::Away(app(), queued)))
+            }
             Some(queued) if queued >= MANY_RECORDS => {
                 conditions.push(Condition::Accounting(Trouble::Behind(app(), queued)));
             }

@@ -8,9 +8,18 @@ use crate::extras::Said;
 use crate::facts::Recording;
 use crate::names::{ENDPOINT_SLURMDBD, ENDPOINT_SLURMRESTD};
 use slurm_interface::{AccountingKeys, RestData};
+use slurm_ops::slurmdbd::Reach;
 
 fn said() -> Said<slurm_conf::HostName> {
     Said::This("juju-c9fc6f-3".parse().unwrap())
+}
+
+fn well(queued: u64) -> Recording {
+    Recording { reach: Reach::Answers, connected: true, queued: Some(queued) }
+}
+
+fn away(queued: u64) -> Recording {
+    Recording { reach: Reach::Refuses, connected: false, queued: Some(queued) }
 }
 
 fn recorded(world: &World) -> Option<String> {
@@ -74,7 +83,7 @@ fn killed_before_any_step_it_comes_all_the_same() {
 #[test]
 fn a_slurmdbd_that_does_not_answer_changes_nothing() {
     let mut world = related(said());
-    world.recording = Recording { answers: false, queued: Some(0) };
+    world.recording = away(0);
     let world = world.settled();
     assert_eq!(recorded(&world), None);
     assert_eq!(world.cluster_id, Some(1));
@@ -85,15 +94,15 @@ fn a_slurmdbd_that_does_not_answer_changes_nothing() {
 #[test]
 fn records_are_kept_while_slurmdbd_is_away() {
     let mut world = related(said()).settled();
-    world.recording = Recording { answers: false, queued: Some(12) };
+    world.recording = away(12);
     world.dispatch(&|_, _| None);
     assert_eq!(world.taken, Vec::<String>::new());
     assert_eq!(recorded(&world).as_deref(), Some("juju-c9fc6f-3"));
     assert!(world.shown().contains("slurmdbd does not answer, 12 records are kept for it"), "{}", world.shown());
-    world.recording = Recording { answers: true, queued: Some(100) };
+    world.recording = well(100);
     world.dispatch(&|_, _| None);
     assert!(world.shown().contains("accounting: 100 records wait for slurmdbd"), "{}", world.shown());
-    world.recording = Recording { answers: true, queued: Some(99) };
+    world.recording = well(99);
     world.dispatch(&|_, _| None);
     assert!(!world.shown().contains("accounting"), "{}", world.shown());
 }
@@ -165,4 +174,24 @@ fn the_rest_api_is_told_of_every_configuration() {
     assert_eq!(files["slurm.conf"].partition("compute").unwrap().get("MaxTime"), Some("1"));
     world.dispatch(&|_, _| None);
     assert_eq!(world.taken, Vec::<String>::new());
+}
+
+#[test]
+fn nothing_is_reconfigured_while_slurmdbd_hangs() {
+    let mut world = related(said()).settled();
+    world.dispatch(&|_, _| None);
+    world.recording = Recording { reach: Reach::Silent, connected: true, queued: Some(3) };
+    world.computes[0].data = wants("compute", "MaxTime=1");
+    world.dispatch(&|_, _| None);
+    assert_eq!(world.taken, Vec::<String>::new());
+    let told = "waiting: for slurmdbd at juju-c9fc6f-3: config changes on hold, slurmctld would hang";
+    assert_eq!(world.reported(), told);
+    assert!(world.retry_timer);
+    // Its connection is given up, or slurmdbd is only away: no obstacle.
+    for recording in [Recording { connected: false, ..world.recording }, away(3), well(3)] {
+        let mut world = world.clone();
+        world.recording = recording;
+        world.dispatch(&|_, _| None);
+        assert!(world.taken.contains(&"reconfigure slurmctld".to_owned()), "{recording:?} {:?}", world.taken);
+    }
 }

@@ -38,6 +38,7 @@ use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::{
     Candidate, ControllerPing, JobRecord, NodeRecord, PartitionState, Reconfigure, ReservationRecord,
 };
+use slurm_ops::slurmdbd::Reach;
 use slurm_ops::systemd::UnitState;
 use slurm_unit::Trigger;
 use slurm_unit::install::{InstallStep, Installation};
@@ -173,7 +174,7 @@ impl World {
             mount: None,
             computes: Vec::new(),
             followers: Vec::new(),
-            recording: Recording { answers: true, queued: Some(0) },
+            recording: Recording { reach: Reach::Answers, connected: true, queued: Some(0) },
             cluster_id: Some(1),
             neighbours: Noted::Absent,
             extras: Extras::default(),

@@ -210,7 +210,7 @@ impl World {
                 return Outcome::Changed(Ok(()));
             }
             Step::AskSlurmdbd(_) => {
-                let answer = if self.recording.answers { Ok(()) } else { Err("no".to_owned()) };
+                let answer = if self.recording.reach == Reach::Answers { Ok(()) } else { Err("no".to_owned()) };
                 return Outcome::Changed(answer);
             }
             Step::ForgetClusterId(_) => self.cluster_id = None,
@@ -275,7 +275,7 @@ impl World {
     pub(super) fn load_files(&mut self) {
         let config = Config::read(self.live.clone(), &Included::default());
         if crate::config::managed_keys::accounting_host(&config).is_some() {
-            match (self.recording.answers, self.cluster_id) {
+            match (self.recording.reach == Reach::Answers, self.cluster_id) {
                 (true, Some(id)) if id != DATABASE_ID => {
                     self.daemon = Daemon::Failing { reason: "fatal: CLUSTER ID MISMATCH.".to_owned() };
                     return;
