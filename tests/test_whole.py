@@ -85,7 +85,8 @@ def test_records_are_kept_while_slurmdbd_is_away_and_nothing_hangs(whole, job):
     whole.fire("slurmctld/0")
     whole.await_message("slurmctld/0", "; accounting: slurmdbd does not answer, [0-9]+ records are kept for it$", 90)
     whole.juju.config("compute", {"partition-config": "MaxTime=79"})
-    whole.await_message("slurmctld/0", "^waiting: for slurmdbd at .*: config changes on hold, slurmctld would hang$", 90)
+    held = "^waiting: for slurmdbd at .*: config changes on hold, slurmctld would hang$"
+    whole.await_message("slurmctld/0", held, 90)
     whole.await_job(submit(whole), "COMPLETED")
     whole.local("machine", "poweron", whole.machine_of("slurmdbd/0"))
     eventually(lambda: sacct(whole, ended), lambda seen: seen == f"{ended}|COMPLETED", "the record of then", 240)
