@@ -49,9 +49,10 @@ impl Juju {
         program::capture(&mut self.command(subcommand, arguments)?, deadline)
     }
 
-    /// Returns what an action answered: key → value.
-    pub(crate) fn act(&self, unit: &str, action: &str, deadline: Duration) -> Result<Value> {
-        let text = self.ask_quietly("run", &[unit, action, "--format", "json"], deadline)?;
+    /// Returns what an action, with its parameters, answered: key → value.
+    pub(crate) fn act(&self, unit: &str, action: &[&str], deadline: Duration) -> Result<Value> {
+        let words = [&[unit], action, &["--format", "json"]].concat();
+        let text = self.ask_quietly("run", &words, deadline)?;
         let document: Value = serde_json::from_str(&text).context("`juju run` did not print JSON")?;
         Ok(document[unit]["results"].clone())
     }

@@ -86,7 +86,7 @@ fn deploy(juju: Juju) -> Result<()> {
 /// Waits until both controllers are listed and answer, and the first one serves.
 fn agree(juju: Juju) -> Result<Vec<Controller>> {
     let entries = wait("controllers that answer", AGREE_WITHIN, || {
-        let Ok(results) = juju.act("slurmctld/0", "show-controllers", ANSWER_WITHIN) else { return Ok(None) };
+        let Ok(results) = juju.act("slurmctld/0", &["show-controllers"], ANSWER_WITHIN) else { return Ok(None) };
         let entries: Vec<Value> = serde_json::from_str(results["controllers"].as_str().unwrap_or("[]"))?;
         let all = entries.len() == CONTROLLERS && entries.iter().all(|one| one["responding"] == true);
         Ok((all && entries[0]["serving"] == true).then_some(entries))
@@ -146,7 +146,7 @@ impl Story {
         println!("without control: {gap:.1} s, from the last job that was accepted to the next");
         self.show_job()?;
         say(&format!("$ juju run {} show-controllers", self.backup.unit));
-        let shown = self.juju.act(&self.backup.unit, "show-controllers", ANSWER_WITHIN)?;
+        let shown = self.juju.act(&self.backup.unit, &["show-controllers"], ANSWER_WITHIN)?;
         println!("{}", shown["table"].as_str().unwrap_or_default().trim_end());
         Ok(())
     }

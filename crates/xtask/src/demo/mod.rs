@@ -1,5 +1,5 @@
 //! `cargo xtask demo`: from a checkout to a job on two dynamic nodes, and back again with `--rm`. With `--ha` there are
-//! two controllers, and one fails: that is in `failover.rs`.
+//! two controllers, and one fails: that is in `failover.rs`. With `--full` there is one of each: `whole.rs`.
 //!
 //! A demo that is already there is destroyed first, not reused: the charms may have changed, and a demo that begins
 //! with nothing is the one worth seeing.
@@ -7,6 +7,7 @@
 mod client;
 mod failover;
 mod readiness;
+mod whole;
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -31,6 +32,9 @@ pub(crate) struct Arguments {
     /// Shows how a second controller takes over from one whose machine loses power, while a job runs
     #[arg(long)]
     ha: bool,
+    /// Shows one of each charm: a login node, accounting and the REST API beside the cluster
+    #[arg(long, conflicts_with = "ha")]
+    full: bool,
     /// Takes the demo down again, this one or that one, and leaves nothing of it on this machine
     #[arg(long)]
     rm: bool,
@@ -54,13 +58,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         say("there is a demo already: destroying it, to begin with nothing");
         phases.phase("destroy the old demo", || juju.destroy())?;
     }
-    let shown = if arguments.ha { failover::show(juju, &mut phases) } else { show(juju, &mut phases) };
+    let (shown, going_on) = match (arguments.ha, arguments.full) {
+        (true, _) => (failover::show(juju, &mut phases), failover::GOING_ON),
+        (_, true) => (whole::show(juju, &mut phases), whole::GOING_ON),
+        _ => (show(juju, &mut phases), GOING_ON),
+    };
     if let Err(error) = shown {
         juju.show_trouble();
         return Err(error);
     }
     say(&format!("== {}", phases.summary()));
-    say(if arguments.ha { failover::GOING_ON } else { GOING_ON });
+    say(going_on);
     Ok(())
 }
 
