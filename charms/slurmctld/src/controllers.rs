@@ -160,16 +160,19 @@ pub fn timeout(config: &Config) -> Duration {
     seconds.map_or(DEFAULT_TIMEOUT, Duration::from_secs)
 }
 
-/// A note of this machine: the list that its slurmctld was started with. One that stands by keeps that list, and shuts
-/// itself down when it takes over with another one in the file.
+/// A note of this machine: what its slurmctld was started with that one that stands by keeps. With another list in the
+/// file it shuts itself down when it takes over; and it records nothing if it knew no slurmdbd when it was started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
     hosts: Vec<String>,
+    /// The host of slurmdbd.
+    #[serde(default)]
+    accounting: Option<String>,
 }
 
 impl Started {
-    pub fn with(hosts: &[HostName]) -> Self {
-        Self { hosts: hosts.iter().map(ToString::to_string).collect() }
+    pub fn with(hosts: &[HostName], accounting: Option<&str>) -> Self {
+        Self { hosts: hosts.iter().map(ToString::to_string).collect(), accounting: accounting.map(str::to_owned) }
     }
 }
 

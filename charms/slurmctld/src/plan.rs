@@ -340,7 +340,8 @@ impl Controller<'_> {
             Daemon::Stopped | Daemon::Failing { .. } if self.may_start()? && situation.live().exists() => {
                 let mut steps = vec![Step::StartDaemon];
                 if identity::is_on_store(facts)? {
-                    steps.push(Step::NoteStarted(Started::with(&situation.live().controllers())));
+                    let accounting = managed_keys::accounting_host(situation.live());
+                    steps.push(Step::NoteStarted(Started::with(&situation.live().controllers(), accounting)));
                 }
                 Ok(steps)
             }

@@ -89,7 +89,7 @@ pub enum Step {
     RestartDaemon,
     /// Restarts a slurmctld that stands by, so that it starts with the list of controllers in place.
     RestartStandby,
-    /// Notes the list of controllers that slurmctld of this machine was started with.
+    /// Notes what slurmctld of this machine was started with.
     NoteStarted(Started),
     /// Has another controller take over from this one.
     HandOver { rank: usize, host: String },
@@ -251,7 +251,7 @@ impl fmt::Display for Step {
             Self::StartDaemon => write!(formatter, "start slurmctld"),
             Self::RestartDaemon => write!(formatter, "restart slurmctld"),
             Self::RestartStandby => write!(formatter, "restart slurmctld, which stands by"),
-            Self::NoteStarted(_) => write!(formatter, "note the list of controllers that slurmctld has"),
+            Self::NoteStarted(_) => write!(formatter, "note what slurmctld was started with"),
             Self::HandOver { host, .. } => write!(formatter, "hand over to {host}"),
             Self::StopDaemon => write!(formatter, "stop slurmctld for good"),
             Self::SavePartitions { .. } => write!(formatter, "save partitions"),

@@ -5,6 +5,7 @@ use super::{Controller, Plan};
 use crate::Slurmctld;
 use crate::condition::Condition;
 use crate::config::Situation;
+use crate::config::managed_keys::accounting_host;
 use crate::controllers::{Controllers, Serving, Started};
 use crate::facts::Ask;
 use crate::identity::{self, Identity, StateProblem};
@@ -70,7 +71,7 @@ impl Controller<'_> {
         {
             self.conditions.push(Condition::BackupServes((host != own).then(|| host.clone())));
         }
-        let current = Started::with(listed);
+        let current = Started::with(listed, accounting_host(situation.accepted()));
         let known = *self.facts.started()? == Noted::Known(current.clone());
         if known || situation.live() != situation.accepted() {
             return Ok(Vec::new());

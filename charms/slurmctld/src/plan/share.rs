@@ -226,11 +226,14 @@ fn peer(situation: &Situation<'_>, facts: &Facts, on_store: bool) -> Result<Vec<
     Ok(steps)
 }
 
-/// Returns a word that is another one for another list of controllers. It wakes the others; what they do follows from
-/// the file.
+/// Returns a word that is another one for another list of controllers, and another slurmdbd. It wakes the others; what
+/// they do follows from the file.
 fn restart_signal(situation: &Situation<'_>) -> String {
     let mut hasher = std::hash::DefaultHasher::new();
     situation.accepted().controllers().hash(&mut hasher);
+    if let Some(host) = accounting_host(situation.accepted()) {
+        host.hash(&mut hasher);
+    }
     format!("{:016x}", hasher.finish())
 }
 

@@ -96,7 +96,7 @@ fn a_new_cluster_is_made_on_the_store() {
     assert!(place("prepare") < place("link /etc/slurm"));
     assert!(place("link /etc/slurm") < place("make the authentication key"));
     assert!(place("make the authentication key") < place("start slurmctld"));
-    assert_eq!(world.started, Noted::Known(Started::with(&hosts(&[OWN]))));
+    assert_eq!(world.started, Noted::Known(Started::with(&hosts(&[OWN]), None)));
     assert_eq!(world.link.as_deref(), Some(names::SHARED_CONFIGURATION));
     assert_eq!(world.settled().reported(), "active: primary - UP");
 }
@@ -158,7 +158,7 @@ fn a_unit_starts_when_the_file_lists_it() {
     assert!(!world.settled().took("start"));
     let mut world = listed;
     world.dispatch(&|_, _| None);
-    assert_eq!(world.taken, ["start slurmctld", "note the list of controllers that slurmctld has"]);
+    assert_eq!(world.taken, ["start slurmctld", "note what slurmctld was started with"]);
     assert_eq!(world.settled().reported(), "active: backup - UP");
 }
 
@@ -184,11 +184,16 @@ fn one_that_steps_aside_is_started_when_another_one_serves_or_nobody_does() {
 #[test]
 fn only_a_standby_with_another_list_is_restarted() {
     for (rank, restarts) in [(0, false), (1, true)] {
-        let mut world = World::one_of_two(rank);
-        world.started = Noted::Known(Started::with(&hosts(&["gone", OWN, OTHER])));
-        world.dispatch(&|_, _| None);
-        assert_eq!(world.took("restart slurmctld"), restarts, "{rank}");
-        assert_eq!(world.started, Noted::Known(Started::with(&hosts(&[OWN, OTHER]))));
+        // Or with a slurmdbd that is gone.
+        for before in
+            [Started::with(&hosts(&["gone", OWN, OTHER]), None), Started::with(&hosts(&[OWN, OTHER]), Some("d"))]
+        {
+            let mut world = World::one_of_two(rank);
+            world.started = Noted::Known(before);
+            world.dispatch(&|_, _| None);
+            assert_eq!(world.took("restart slurmctld"), restarts, "{rank}");
+            assert_eq!(world.started, Noted::Known(Started::with(&hosts(&[OWN, OTHER]), None)));
+        }
     }
 }
 
@@ -220,7 +225,7 @@ fn a_standby_that_shortens_the_list_does_not_take_itself_for_the_one_that_serves
     let mut world = world.settled().heard(1);
     world.host.name = third.parse().unwrap();
     world.peer.as_mut().unwrap().own.as_mut().unwrap().hostname = third.parse().unwrap();
-    world.started = Noted::Known(Started::with(&hosts(&[OWN, OTHER, third])));
+    world.started = Noted::Known(Started::with(&hosts(&[OWN, OTHER, third]), None));
     world.members = Some(vec![member(1, Some(OTHER)), member(2, Some(third))]);
     world.dispatch(&|_, _| None);
     assert_eq!(live(&world).controllers(), [OTHER, third]);

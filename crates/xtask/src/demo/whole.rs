@@ -1,5 +1,5 @@
-//! `cargo xtask demo --full`: one of each charm around two compute nodes. A user submits from the login node, the job is
-//! in the accounts, and the REST API lists it to whoever has a token.
+//! `cargo xtask demo --full`: one of each charm around two compute nodes. A user submits from the login node, the job
+//! is in the accounts, and the REST API lists it to whoever has a token.
 
 use std::thread;
 use std::time::{Duration, Instant};
