@@ -33,6 +33,7 @@ pub use partition::{
 };
 pub use processes::{JobProcesses, job_processes, longest_prolog};
 pub use reboot::{AfterReboot, cancel_reboot, reboot_node};
+pub(crate) use reconfigure::with_candidate;
 pub use reconfigure::{Candidate, Reconfigure, can_reconfigure, check, check_and_ask, is_shut_out, reconfigure};
 pub use reservation::{ReservationRecord, reservations, reservations_naming};
 pub use settings::{ControllerSettings, settings};

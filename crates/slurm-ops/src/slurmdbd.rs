@@ -9,6 +9,7 @@ use crate::defaults;
 use crate::files::{self, Access, FileError};
 use crate::journal;
 use crate::machine::{Host, HostWriter};
+use crate::scontrol::with_candidate;
 use serde::Deserialize;
 use std::fmt;
 use std::time::Duration;
@@ -205,10 +206,7 @@ pub fn reach(host: &Host, conf: &str) -> Reach {
 
 /// Asks slurmdbd the same as a client whose slurm.conf has this text. It is at `path` while it is asked.
 pub fn answers_with(writer: &HostWriter, path: &str, text: &str) -> Result<bool, FileError> {
-    files::replace(writer, path, text.as_bytes(), &Access::own(0o600))?;
-    let found = answers(writer.host(), path);
-    files::remove(writer, path)?;
-    Ok(found)
+    with_candidate(writer, path.as_ref(), text, |_| answers(writer.host(), path))
 }
 
 /// What is in the state directory of slurmctld and says which cluster this is, and what was there before.

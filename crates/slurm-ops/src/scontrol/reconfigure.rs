@@ -148,7 +148,7 @@ pub fn check_and_ask(
     with_candidate(writer, path.as_ref(), text, |path| parse_and_ask(writer.host(), path))
 }
 
-fn with_candidate<T>(
+pub(crate) fn with_candidate<T>(
     writer: &HostWriter,
     path: &Path,
     text: &str,
