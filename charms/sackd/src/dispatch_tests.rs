@@ -52,8 +52,8 @@ impl Login {
     /// The controller publishes where it is, which configuration it has, and where its key is.
     fn offer(&self, relation: &RelationId, letter: &str) {
         let content = BTreeMap::from([
-            (slurm_unit::follower::SECRET_KEY.to_owned(), letter.repeat(128)),
-            (slurm_unit::follower::SECRET_KEY_ID.to_owned(), format!("k{letter}")),
+            (slurm_unit::key_secret::KEY.to_owned(), letter.repeat(128)),
+            (slurm_unit::key_secret::KEY_ID.to_owned(), format!("k{letter}")),
         ]);
         let uri = self.model.play_secret(&self.controller, &content, relation).unwrap();
         let digest = conf_digest("ClusterName=played\nSlurmctldHost=played\n");

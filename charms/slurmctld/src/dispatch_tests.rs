@@ -16,6 +16,7 @@ use crate::names;
 use charm::Status;
 use charm_testing::{FakeMachine, Hook};
 use serde_json::json;
+use slurm_unit::key_secret;
 use std::collections::BTreeSet;
 use world::{Cluster, only_looked, partition};
 
@@ -28,7 +29,7 @@ fn deploy_integrate_settle_and_then_rest() {
     assert!(cluster.conf().contains("PartitionName=compute Nodes=compute"), "{}", cluster.conf());
     let published = cluster.model.app_bag(&relation, &cluster.app);
     assert!(published["controllers"].contains(":6817"), "{published:?}");
-    assert_eq!(cluster.model.grants(&cluster.app, names::AUTH_SECRET), [relation.number()]);
+    assert_eq!(cluster.model.grants(&cluster.app, key_secret::AUTH_LABEL), [relation.number()]);
     assert_eq!(cluster.model.ports(&cluster.unit), ["6817/tcp"]);
     // Whether the grant took is looked at once more, and then nothing is awaited.
     cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
@@ -44,7 +45,7 @@ fn deploy_integrate_settle_and_then_rest() {
 fn no_key_leaves_but_in_a_secret_and_a_private_file() {
     let cluster = Cluster::deployed();
     let (relation, _) = cluster.integrate("compute");
-    let key = cluster.model.secret(&cluster.app, names::AUTH_SECRET).unwrap()[names::SECRET_KEY].clone();
+    let key = cluster.model.secret(&cluster.app, key_secret::AUTH_LABEL).unwrap()[key_secret::KEY].clone();
     let done = cluster.hook(&Hook::named("update-status"));
     let seen =
         format!("{:?}{:?}{:?}", cluster.model.app_bag(&relation, &cluster.app), done, cluster.machine.take_calls());

@@ -6,14 +6,13 @@ use charm::tools::SecretContent;
 use slurm_ops::files::FileError;
 use slurm_ops::keys::{self, AuthKey, JwtKey, KeySet};
 use slurm_ops::{Host, HostWriter};
-use slurm_unit::Error;
+use slurm_unit::{Error, key_secret};
 
-/// The keys on this machine, in the form of the secrets that hold them. None: the file is not there, or not fit to be
-/// a key.
+/// The keys on this machine. None: the file is not there, or not fit to be a key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Keys {
-    pub auth: Option<SecretContent>,
-    pub jwt: Option<SecretContent>,
+    pub auth: Option<KeySet>,
+    pub jwt: Option<JwtKey>,
     /// Only slurmctld can read them.
     pub private: bool,
 }
@@ -37,8 +36,8 @@ impl Key {
     /// Returns label and description of its secret.
     pub fn secret(self) -> (&'static str, &'static str) {
         match self {
-            Self::Auth => (names::AUTH_SECRET, names::AUTH_SECRET_DESCRIPTION),
-            Self::Jwt => (names::JWT_SECRET, names::JWT_SECRET_DESCRIPTION),
+            Self::Auth => (key_secret::AUTH_LABEL, names::AUTH_SECRET_DESCRIPTION),
+            Self::Jwt => (key_secret::JWT_LABEL, names::JWT_SECRET_DESCRIPTION),
         }
     }
 
@@ -59,13 +58,15 @@ impl Key {
     /// Writes the key of a secret to its file.
     pub fn restore(self, writer: &HostWriter, content: &SecretContent) -> Result<(), Error> {
         let lost = || Error::Other(format!("secret {} has no key in it", self.label()));
-        let key = content.get(names::SECRET_KEY).ok_or_else(lost)?;
         match self {
             Self::Auth => {
-                let id = content.get(names::SECRET_KEY_ID).ok_or_else(lost)?;
-                keys::ensure_auth_keys(writer, &KeySet::of(AuthKey::new(id, key)?), names::SLURM_USER)?
+                let keys = key_secret::keys(content).ok_or_else(lost)?;
+                keys::ensure_auth_keys(writer, &keys, names::SLURM_USER)?
             }
-            Self::Jwt => keys::ensure_jwt_key(writer, &JwtKey::new(key)?, names::SLURM_USER)?,
+            Self::Jwt => {
+                let key = key_secret::token_key(content).ok_or_else(lost)?;
+                keys::ensure_jwt_key(writer, &key, names::SLURM_USER)?
+            }
         };
         Ok(())
     }
@@ -74,17 +75,16 @@ impl Key {
 impl Keys {
     /// Reads the files. A file with something else in it is as good as none.
     pub fn look(host: &Host) -> Result<Self, Error> {
-        let auth = keys::read_auth_keys(host).map(|keys| keys.map(|keys| auth_content(keys.default_key())));
-        let jwt = keys::read_jwt_key(host).map(|key| key.map(|key| jwt_content(&key)));
+        let (auth, jwt) = (keys::read_auth_keys(host), keys::read_jwt_key(host));
         let private = keys::are_private(host, names::SLURM_USER)?;
         Ok(Self { auth: unless_malformed(auth)?, jwt: unless_malformed(jwt)?, private })
     }
 
-    /// Returns one of them.
-    pub fn get(&self, key: Key) -> Option<&SecretContent> {
+    /// Returns one of them, in the form of the secret that holds it.
+    pub fn content(&self, key: Key) -> Option<SecretContent> {
         match key {
-            Key::Auth => self.auth.as_ref(),
-            Key::Jwt => self.jwt.as_ref(),
+            Key::Auth => self.auth.as_ref().map(key_secret::of_keys),
+            Key::Jwt => self.jwt.as_ref().map(key_secret::of_token_key),
         }
     }
 }
@@ -94,12 +94,4 @@ fn unless_malformed<T>(read: Result<Option<T>, FileError>) -> Result<Option<T>, 
         Err(FileError::Content { .. }) => Ok(None),
         other => other,
     }
-}
-
-fn auth_content(key: &AuthKey) -> SecretContent {
-    SecretContent::default().with(names::SECRET_KEY, key.expose()).with(names::SECRET_KEY_ID, key.id())
-}
-
-fn jwt_content(key: &JwtKey) -> SecretContent {
-    SecretContent::default().with(names::SECRET_KEY, key.expose())
 }

@@ -119,15 +119,8 @@ pub const STATE: &str = "state";
 /// The file in it in which slurmctld keeps partitions between its lives.
 pub const PARTITION_STATE: &str = "part_state";
 
-/// The secret that compute units read, by its owner and by its readers.
-pub const AUTH_SECRET: &str = "slurm-auth-key";
 pub const AUTH_SECRET_DESCRIPTION: &str = "key of Slurm's own authentication between the machines of this cluster";
-/// The secret with the key that signs tokens for users.
-pub const JWT_SECRET: &str = "slurm-jwt-key";
 pub const JWT_SECRET_DESCRIPTION: &str = "key that signs the tokens of this cluster's users";
-/// The content of these secrets; the second one is in the first only.
-pub const SECRET_KEY: &str = "key";
-pub const SECRET_KEY_ID: &str = "keyid";
 /// What this application calls the secret with the password of a mail relay, which is another's.
 pub const MAIL_SECRET: &str = "mail-relay-password";
 /// Before the name of a user: the secret with the token that was handed out last.

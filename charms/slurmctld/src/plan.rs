@@ -200,7 +200,7 @@ impl Controller<'_> {
             self.conditions.push(Condition::State { problem, mount_related: false });
         }
         for key in [crate::keys::Key::Auth, crate::keys::Key::Jwt] {
-            if keys.get(key).is_none() {
+            if keys.content(key).is_none() {
                 self.conditions.push(Condition::AwaitsKey(key.name()));
             }
         }

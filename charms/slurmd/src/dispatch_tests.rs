@@ -158,8 +158,8 @@ impl Node {
     /// The controller has a new key.
     fn share_key(&self, relation: &RelationId, letter: &str) {
         let content = BTreeMap::from([
-            (slurm_unit::follower::SECRET_KEY.to_owned(), letter.repeat(128)),
-            (slurm_unit::follower::SECRET_KEY_ID.to_owned(), "k1".to_owned()),
+            (slurm_unit::key_secret::KEY.to_owned(), letter.repeat(128)),
+            (slurm_unit::key_secret::KEY_ID.to_owned(), "k1".to_owned()),
         ]);
         let uri = self.model.play_secret(&self.controller, &content, relation).unwrap();
         let bag = Databag::from([("auth_secret_id".to_owned(), json!(uri).to_string())]);

@@ -15,7 +15,7 @@ use slurm_unit::follower::{self, ENDPOINT, KeyFile, KeySecret, Related, RemoteDa
 use slurm_unit::install::{self, Installation};
 use slurm_unit::note::{self, Note};
 use slurm_unit::service::{Daemon, ServiceFiles};
-use slurm_unit::{Error, OptionProblem, Trigger, View};
+use slurm_unit::{Error, OptionProblem, Trigger, View, key_secret};
 use std::time::Duration;
 
 charm::facts! {
@@ -114,12 +114,11 @@ pub enum JwtSecret {
 fn jwt_secret(view: &View) -> Result<Option<JwtSecret>, Error> {
     let Some(Related { data: RemoteData::Data(data), .. }) = controller(view)? else { return Ok(None) };
     let Some(uri) = data.jwt_secret else { return Ok(None) };
-    let content = match view.juju.secret_get(uri.as_str(), names::JWT_SECRET_LABEL)? {
+    let content = match view.juju.secret_get(uri.as_str(), key_secret::JWT_LABEL)? {
         SecretAnswer::Content(content) => content,
         SecretAnswer::Unreadable(_) => return Ok(Some(JwtSecret::Unreadable)),
     };
-    let key = content.get(follower::SECRET_KEY).and_then(|key| JwtKey::new(key).ok());
-    Ok(Some(key.map_or(JwtSecret::Malformed, JwtSecret::Offered)))
+    Ok(Some(key_secret::token_key(&content).map_or(JwtSecret::Malformed, JwtSecret::Offered)))
 }
 
 /// User and password of the database, as far as they are to be had.

@@ -36,8 +36,6 @@ pub const PORT: u16 = 6819;
 pub const SLURM_USER: &str = "slurm";
 /// The database that is asked for, by the name that the Python charms use.
 pub const DATABASE: &str = "slurm_acct_db";
-/// The secret with the key of tokens, under the label that each reader gives it.
-pub const JWT_SECRET_LABEL: &str = "slurm-jwt-key";
 
 /// What this charm has to know beyond a boot.
 pub const PARAMETERS_NOTE: &str = "/var/lib/slurmdbd-charm/parameters.json";

@@ -94,9 +94,12 @@ impl AuthKey {
     }
 }
 
-/// The keys in a `slurm.jwks`: all verify, the first one signs.
+/// The keys in a `slurm.jwks`, in the order in which they came: all verify, one signs.
 #[derive(Clone, PartialEq, Eq)]
-pub struct KeySet(Vec<AuthKey>);
+pub struct KeySet {
+    keys: Vec<AuthKey>,
+    signs: usize,
+}
 
 #[derive(Serialize, Deserialize)]
 struct KeySetFile {
@@ -116,57 +119,63 @@ struct KeyEntry {
 impl KeySet {
     /// Returns the set of one key.
     pub fn of(key: AuthKey) -> Self {
-        Self(vec![key])
+        Self { keys: vec![key], signs: 0 }
     }
 
-    /// Returns the keys: the one that signs first.
+    /// Returns the keys in the order in which they came: the newest last.
     pub fn keys(&self) -> &[AuthKey] {
-        &self.0
+        &self.keys
     }
 
     /// Returns the key that signs; the others only verify.
     pub fn default_key(&self) -> &AuthKey {
-        &self.0[0]
+        &self.keys[self.signs]
+    }
+
+    /// Returns the key that came last.
+    pub fn newest(&self) -> &AuthKey {
+        &self.keys[self.keys.len() - 1]
+    }
+
+    /// Returns the ids of the keys, the one that signs first. Two sets that work alike have the same ids in this order.
+    pub fn ids(&self) -> Vec<String> {
+        let others = self.keys.iter().enumerate().filter(|(position, _)| *position != self.signs);
+        [self.default_key()].into_iter().chain(others.map(|(_, key)| key)).map(|key| key.id.clone()).collect()
     }
 
     /// Adds a key that verifies, or replaces the one of its id. The key that signs stays.
     #[must_use]
     pub fn with(mut self, key: AuthKey) -> Self {
-        match self.0.iter_mut().find(|own| own.id == key.id) {
+        match self.keys.iter_mut().find(|own| own.id == key.id) {
             Some(own) => *own = key,
-            None => self.0.push(key),
+            None => self.keys.push(key),
         }
         self
     }
 
     /// Has the key of this id sign. `None`: it is not in the set.
     #[must_use]
-    pub fn signing_with(mut self, id: &str) -> Option<Self> {
-        let position = self.0.iter().position(|key| key.id == id)?;
-        self.0[..=position].rotate_right(1);
-        Some(self)
+    pub fn signing_with(self, id: &str) -> Option<Self> {
+        let signs = self.keys.iter().position(|key| key.id == id)?;
+        Some(Self { signs, ..self })
     }
 
-    /// Takes the key of this id out. `None`: it signs, and a set without a key that signs is none.
+    /// Returns the set of the key that signs alone.
     #[must_use]
-    pub fn without(mut self, id: &str) -> Option<Self> {
-        if self.default_key().id == id {
-            return None;
-        }
-        self.0.retain(|key| key.id != id);
-        Some(self)
+    pub fn alone(self) -> Self {
+        Self::of(self.default_key().clone())
     }
 
     /// Returns the text of the file.
     pub fn render(&self) -> Vec<u8> {
-        // Slurm would take the first entry anyway; with several, saying so keeps a reader of the file from guessing.
-        let several = self.0.len() > 1;
-        let keys = self.0.iter().enumerate().map(|(position, key)| KeyEntry {
+        // With a single key there is nothing to say, and the other charms say nothing.
+        let several = self.keys.len() > 1;
+        let keys = self.keys.iter().enumerate().map(|(position, key)| KeyEntry {
             alg: "HS256".to_owned(),
             kty: "oct".to_owned(),
             kid: key.id.clone(),
             k: key.key.clone(),
-            purpose: (several && position == 0).then(|| "default".to_owned()),
+            purpose: (several && position == self.signs).then(|| "default".to_owned()),
         });
         serde_json::to_vec(&KeySetFile { keys: keys.collect() }).expect("invariant: texts have a JSON form")
     }
@@ -182,14 +191,14 @@ impl KeySet {
             // Slurm dies of the first; of the second, which one it takes is anybody's guess.
             return Err(KeyError::Malformed("one key that signs, and an id for each key"));
         }
-        let default = file.keys.iter().position(|entry| entry.purpose.as_deref() == Some("default")).unwrap_or(0);
-        let mut keys: Vec<AuthKey> =
+        // Slurm takes the first one where the file does not say which one signs.
+        let signs = file.keys.iter().position(|entry| entry.purpose.as_deref() == Some("default")).unwrap_or(0);
+        let keys: Vec<AuthKey> =
             file.keys.iter().map(|entry| AuthKey::new(&entry.kid, &entry.k)).collect::<Result<_, _>>()?;
         if keys.is_empty() {
             return Err(KeyError::Malformed(EXPECTED));
         }
-        keys[..=default].rotate_right(1);
-        Ok(Self(keys))
+        Ok(Self { keys, signs })
     }
 }
 
@@ -308,30 +317,34 @@ mod tests {
     }
 
     #[test]
-    fn the_signing_key_comes_first() {
+    fn the_order_of_a_file_stays_and_the_signing_key_is_named_first() {
         let key = "A".repeat(64);
         let text = format!(
             r#"{{"keys": [{{"alg":"HS256","kty":"oct","kid":"k1","k":"{key}"}},
                 {{"alg":"HS256","kty":"oct","kid":"k2","k":"{key}","use":"default","exp":1799999999}}]}}"#
         );
         let set = KeySet::parse(text.as_bytes()).unwrap();
-        assert_eq!(set.keys().iter().map(AuthKey::id).collect::<Vec<_>>(), ["k2", "k1"]);
+        assert_eq!(set.keys().iter().map(AuthKey::id).collect::<Vec<_>>(), ["k1", "k2"]);
+        assert_eq!(set.ids(), ["k2", "k1"]);
         assert_eq!(KeySet::parse(&set.render()).unwrap(), set);
+        let unsaid = text.replace(r#","use":"default""#, "");
+        assert_eq!(KeySet::parse(unsaid.as_bytes()).unwrap().default_key().id(), "k1");
     }
 
     #[test]
     fn a_key_is_replaced_in_three_steps() {
         let old = AuthKey::new("old", &"A".repeat(64)).unwrap();
         let new = AuthKey::new("new", &"B".repeat(64)).unwrap();
-        let ids = |set: &KeySet| set.keys().iter().map(|key| key.id().to_owned()).collect::<Vec<_>>();
-        let both = KeySet::of(old).with(new.clone()).with(new);
-        assert_eq!(ids(&both), ["old", "new"]);
-        assert!(String::from_utf8(both.render()).unwrap().contains(r#""kid":"old","k":"AAAA"#));
-        assert!(both.clone().without("old").is_none() && both.clone().signing_with("none").is_none());
-        let switched = both.signing_with("new").unwrap();
-        assert_eq!(ids(&switched), ["new", "old"]);
-        assert_eq!(KeySet::parse(&switched.render()).unwrap(), switched);
-        assert_eq!(ids(&switched.without("old").unwrap()), ["new"]);
+        let known = KeySet::of(old).with(new.clone()).with(new);
+        assert_eq!((known.ids(), known.newest().id()), (vec!["old".to_owned(), "new".to_owned()], "new"));
+        assert!(known.clone().signing_with("none").is_none());
+        let signing = known.clone().signing_with("new").unwrap();
+        assert_eq!((signing.ids(), signing.newest().id()), (vec!["new".to_owned(), "old".to_owned()], "new"));
+        for set in [&known, &signing] {
+            assert_eq!(KeySet::parse(&set.render()).unwrap(), *set);
+        }
+        assert_eq!(signing.alone().ids(), ["new"]);
+        assert_eq!(known.alone().ids(), ["old"]);
     }
 
     #[test]

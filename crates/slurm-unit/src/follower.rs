@@ -1,26 +1,20 @@
 //! What a charm does whose daemon follows the controllers of a cluster: it reads where they are and which key they
 //! share, and says in one voice what is missing.
 //!
-//! The endpoint has one name in all of these charms, and the secret one label.
+//! The endpoint has one name in all of these charms.
 
-use crate::{Error, Profile, View};
+use crate::{Error, Profile, View, key_secret};
 use charm::tools::{SecretAnswer, Unreadable};
 use charm::{AppName, RelationId, Status};
 use slurm_interface::{ControllerData, Databag, DecodeError, SecretUri};
 use slurm_ops::SlurmVersion;
 use slurm_ops::files::{self, FileError};
 use slurm_ops::journal::Cause;
-use slurm_ops::keys::{self, AUTH_KEY_FILE, AuthKey, KeySet};
+use slurm_ops::keys::{self, AUTH_KEY_FILE, KeySet};
 use std::time::Duration;
 
 /// The controllers of the cluster. One cluster per application.
 pub const ENDPOINT: &str = "slurmctld";
-/// The secret that the controllers share, under the label that each reader gives it.
-pub const SECRET_LABEL: &str = "slurm-auth-key";
-/// The content of that secret.
-pub const SECRET_KEY: &str = "key";
-pub const SECRET_KEY_ID: &str = "keyid";
-
 /// A relation to another application, such as the one of the controllers.
 #[derive(Debug, Clone)]
 pub struct Related<T> {
@@ -98,13 +92,11 @@ pub fn key_secret(view: &View) -> Result<KeySecret, Error> {
 
 /// Reads the key from the secret at an address.
 pub fn read_key_secret(view: &View, secret: &SecretUri) -> Result<KeySecret, Error> {
-    let content = match view.juju.secret_get(secret.as_str(), SECRET_LABEL)? {
+    let content = match view.juju.secret_get(secret.as_str(), key_secret::AUTH_LABEL)? {
         SecretAnswer::Content(content) => content,
         SecretAnswer::Unreadable(why) => return Ok(KeySecret::Unreadable(why)),
     };
-    let parts = content.get(SECRET_KEY_ID).zip(content.get(SECRET_KEY));
-    let offered = parts.and_then(|(id, key)| AuthKey::new(id, key).ok());
-    Ok(offered.map_or(KeySecret::Malformed, |key| KeySecret::Offered(KeySet::of(key))))
+    Ok(key_secret::keys(&content).map_or(KeySecret::Malformed, KeySecret::Offered))
 }
 
 /// The authentication key on the disk.

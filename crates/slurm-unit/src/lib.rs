@@ -7,6 +7,7 @@
 //! | how systemd treats the daemon, and the call when it fails | [`service`] |
 //! | to be called again by itself | [`retry`] |
 //! | where its controllers are, their key, and what is missing of both | [`follower`] |
+//! | what is in the secrets with the keys of a cluster | [`key_secret`] |
 //! | what a drain says that a charm made because a node leaves | [`leaving`] |
 //! | notes that outlive a dispatch, a refresh and a reboot | [`note`] |
 //! | an option that cannot be used, in one form | [`options`] |
@@ -25,6 +26,7 @@ pub mod actions;
 pub mod error;
 pub mod follower;
 pub mod install;
+pub mod key_secret;
 pub mod leaving;
 pub mod note;
 pub mod options;

@@ -5,6 +5,7 @@ use crate::names;
 use charm::Databag;
 use charm_testing::Hook;
 use serde_json::json;
+use slurm_unit::key_secret;
 use std::collections::BTreeMap;
 
 /// What is there in the end. Keys are random, so of them only that file and secret agree.
@@ -64,7 +65,7 @@ fn story(named: bool, harm: impl Fn(&Cluster)) -> (Cluster, End) {
     let secret = |label: &str, path: &str| {
         let content = cluster.model.secret(&cluster.app, label).unwrap_or_default();
         let file = cluster.machine.read(path).unwrap_or_default();
-        content.get(names::SECRET_KEY).is_some_and(|key| file.contains(key.as_str()))
+        content.get(key_secret::KEY).is_some_and(|key| file.contains(key.as_str()))
     };
     let mut files = cluster.files("/etc");
     files.extend(cluster.files("/run"));
@@ -76,10 +77,10 @@ fn story(named: bool, harm: impl Fn(&Cluster)) -> (Cluster, End) {
     let end = End {
         files,
         bags: vec![own(&relation), own(&peer), cluster.model.unit_bag(&peer, &cluster.unit)],
-        grants: cluster.model.grants(&cluster.app, names::AUTH_SECRET).len(),
+        grants: cluster.model.grants(&cluster.app, key_secret::AUTH_LABEL).len(),
         secrets: [
-            secret(names::AUTH_SECRET, "/etc/slurm/slurm.jwks"),
-            secret(names::JWT_SECRET, "/etc/slurm/jwt_hs256.key"),
+            secret(key_secret::AUTH_LABEL, "/etc/slurm/slurm.jwks"),
+            secret(key_secret::JWT_LABEL, "/etc/slurm/jwt_hs256.key"),
         ],
         ports: cluster.model.ports(&cluster.unit),
         status: cluster.status(),

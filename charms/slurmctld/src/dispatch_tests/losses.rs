@@ -4,6 +4,7 @@ use super::world::Cluster;
 use crate::names;
 use charm_testing::{FakeStore, Fault, Hook};
 use serde_json::json;
+use slurm_unit::key_secret;
 
 #[test]
 fn a_lost_key_file_comes_back_from_the_secret() {
@@ -73,12 +74,12 @@ fn no_second_key_is_made_while_juju_will_not_show_the_first() {
 fn the_lost_content_of_a_secret_comes_back_from_the_file() {
     let (cluster, ..) = Cluster::at_rest();
     let before: Vec<_> =
-        [names::AUTH_SECRET, names::JWT_SECRET].map(|label| cluster.model.secret(&cluster.app, label)).into();
+        [key_secret::AUTH_LABEL, key_secret::JWT_LABEL].map(|label| cluster.model.secret(&cluster.app, label)).into();
     cluster.model.lose_secret_content();
     let done = cluster.hook(&Hook::named("update-status"));
     assert_eq!(done.writes().iter().filter(|call| call.starts_with("secret-set")).count(), 2, "{done:#?}");
     let after: Vec<_> =
-        [names::AUTH_SECRET, names::JWT_SECRET].map(|label| cluster.model.secret(&cluster.app, label)).into();
+        [key_secret::AUTH_LABEL, key_secret::JWT_LABEL].map(|label| cluster.model.secret(&cluster.app, label)).into();
     assert_eq!(before, after);
     assert!(cluster.hook(&Hook::named("update-status")).writes().is_empty());
 }
@@ -87,11 +88,11 @@ fn the_lost_content_of_a_secret_comes_back_from_the_file() {
 /// restart.
 #[test]
 fn a_secret_with_another_key_than_slurmctlds_gets_that_one_back() {
-    for label in [names::AUTH_SECRET, names::JWT_SECRET] {
+    for label in [key_secret::AUTH_LABEL, key_secret::JWT_LABEL] {
         let (cluster, ..) = Cluster::at_rest();
         let before = cluster.model.secret(&cluster.app, label).expect("a settled cluster has it");
         let mut other = before.clone();
-        other.insert(names::SECRET_KEY.to_owned(), "b3RoZXIta2V5LW90aGVyLWtleS1vdGhlci1rZXkh".to_owned());
+        other.insert(key_secret::KEY.to_owned(), "b3RoZXIta2V5LW90aGVyLWtleS1vdGhlci1rZXkh".to_owned());
         cluster.model.revise_secret(&cluster.app, label, other);
         cluster.hook(&Hook::named("update-status"));
         assert_eq!(cluster.model.secret(&cluster.app, label), Some(before), "{label}");
@@ -116,11 +117,11 @@ fn a_slurmctld_that_serves_nobody_after_a_refusal_is_restarted() {
 fn a_grant_that_did_not_take_is_made_again_by_the_timer() {
     let cluster = Cluster::deployed();
     let (relation, _) = cluster.integrate("compute");
-    cluster.model.lose_grants(&cluster.app, names::AUTH_SECRET);
+    cluster.model.lose_grants(&cluster.app, key_secret::AUTH_LABEL);
     let timer = "/run/systemd/transient/slurmctld-0-retry.timer";
     assert!(cluster.machine.read(timer).is_some());
     cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
-    assert_eq!(cluster.model.grants(&cluster.app, names::AUTH_SECRET), [relation.number()]);
+    assert_eq!(cluster.model.grants(&cluster.app, key_secret::AUTH_LABEL), [relation.number()]);
     cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
     assert!(cluster.machine.read(timer).is_none());
 }

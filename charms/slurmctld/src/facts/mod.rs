@@ -37,7 +37,7 @@ use slurm_ops::{files, journal, scontrol};
 use slurm_unit::install::Installation;
 use slurm_unit::note::{self, Noted};
 use slurm_unit::service::ServiceFiles;
-use slurm_unit::{Error, Trigger, View, retry};
+use slurm_unit::{Error, Trigger, View, key_secret, retry};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -74,10 +74,10 @@ charm::facts! {
     /// The relation to a file system client.
     mount: Mount(Option<MountEndpoint>) = juju::mount(view)?,
     /// What Juju says about the secret that compute units read. None: there is none.
-    auth_info: AuthInfo(Option<SecretInfo>) = view.juju.secret_info_get(names::AUTH_SECRET)?,
-    auth_content: AuthContent(SecretAnswer) = view.juju.secret_get_label(names::AUTH_SECRET)?,
-    jwt_info: JwtInfo(Option<SecretInfo>) = view.juju.secret_info_get(names::JWT_SECRET)?,
-    jwt_content: JwtContent(SecretAnswer) = view.juju.secret_get_label(names::JWT_SECRET)?,
+    auth_info: AuthInfo(Option<SecretInfo>) = view.juju.secret_info_get(key_secret::AUTH_LABEL)?,
+    auth_content: AuthContent(SecretAnswer) = view.juju.secret_get_label(key_secret::AUTH_LABEL)?,
+    jwt_info: JwtInfo(Option<SecretInfo>) = view.juju.secret_info_get(key_secret::JWT_LABEL)?,
+    jwt_content: JwtContent(SecretAnswer) = view.juju.secret_get_label(key_secret::JWT_LABEL)?,
     port_open: PortOpen(bool) = view.has_open_port(names::PORT)?,
     /// The retry timer is set.
     retry_timer: RetryTimer(bool) = retry::is_set(view),

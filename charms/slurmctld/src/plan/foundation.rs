@@ -11,6 +11,7 @@ use crate::step::Step;
 use charm::tools::{SecretAnswer, Unreadable};
 use slurm_ops::packages::Obstacle;
 use slurm_unit::install::{InstallCondition, InstallStep};
+use slurm_unit::key_secret;
 use slurm_unit::service::{self, Running, ServiceFiles};
 
 /// Packages, and what keeps upgrades from restarting a daemon that has jobs.
@@ -44,7 +45,7 @@ pub(super) fn prepare(facts: &Facts, attempts: &Attempts, identity: &Identity) -
         steps.push(Step::MakeWorldReadable);
     }
     for key in [Key::Auth, Key::Jwt] {
-        if leader && keys.get(key).is_none() {
+        if leader && keys.content(key).is_none() {
             steps.extend(missing_key(facts, key)?);
         }
     }
@@ -74,7 +75,7 @@ pub(super) fn prepare(facts: &Facts, attempts: &Attempts, identity: &Identity) -
 /// say is no loss, or a new key would be made beside one that serves.
 fn missing_key(facts: &Facts, key: Key) -> Result<Option<Step>, Ask> {
     Ok(match facts.content(key)? {
-        SecretAnswer::Content(content) if content.get(names::SECRET_KEY).is_some() => {
+        SecretAnswer::Content(content) if content.get(key_secret::KEY).is_some() => {
             Some(Step::RestoreKey(key, content.clone()))
         }
         SecretAnswer::Content(_) | SecretAnswer::Unreadable(Unreadable::NotFound) => Some(Step::MakeKey(key)),

@@ -246,7 +246,7 @@ fn auth_secret(
     readers: &[Reader<'_>],
     conditions: &mut Vec<Condition>,
 ) -> Result<Vec<Step>, Ask> {
-    let Some(key) = facts.keys()?.get(Key::Auth) else { return Ok(Vec::new()) };
+    let Some(key) = &facts.keys()?.content(Key::Auth) else { return Ok(Vec::new()) };
     // A secret must not be granted before the next dispatch: Juju 4.0.13 loses such a grant.
     if attempts.made(|step| matches!(step, Step::AddSecret(Key::Auth, _))) {
         if !situation.computes.is_empty() || !readers.is_empty() {
@@ -306,7 +306,7 @@ fn jwt_secret(
     readers: &[Reader<'_>],
     conditions: &mut Vec<Condition>,
 ) -> Result<Vec<Step>, Ask> {
-    let Some(key) = facts.keys()?.get(Key::Jwt) else { return Ok(Vec::new()) };
+    let Some(key) = &facts.keys()?.content(Key::Jwt) else { return Ok(Vec::new()) };
     let content = facts.jwt_content()?;
     let made = attempts.made(|step| matches!(step, Step::AddSecret(Key::Jwt, _)));
     if made {

@@ -34,6 +34,7 @@ use slurm_conf::Partition;
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_interface::{PeerApp, PeerUnit};
 use slurm_ops::fence::FenceState;
+use slurm_ops::keys::{AuthKey, JwtKey, KeySet};
 use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::{
     Candidate, ControllerPing, JobRecord, NodeRecord, PartitionState, Reconfigure, ReservationRecord,
@@ -42,6 +43,7 @@ use slurm_ops::slurmdbd::Reach;
 use slurm_ops::systemd::UnitState;
 use slurm_unit::Trigger;
 use slurm_unit::install::{InstallStep, Installation};
+use slurm_unit::key_secret;
 use slurm_unit::note::Noted;
 use slurm_unit::service::{ServiceFiles, ServiceStep};
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,8 +151,13 @@ pub(crate) struct World {
     pub taken: Vec<String>,
 }
 
-pub(crate) fn key(value: &str) -> SecretContent {
-    SecretContent::default().with(names::SECRET_KEY, value).with(names::SECRET_KEY_ID, "1")
+/// The authentication key of this id, alone.
+pub(crate) fn keys(id: &str) -> KeySet {
+    KeySet::of(AuthKey::new(id, &"k".repeat(64)).unwrap())
+}
+
+pub(crate) fn token_key(letter: &str) -> JwtKey {
+    JwtKey::new(&letter.repeat(64)).unwrap()
 }
 
 impl World {

@@ -1,6 +1,6 @@
 //! What a controller does in each situation, and that it comes to an end.
 
-use super::situations::{ID, MODEL, World, job, key, wants};
+use super::situations::{ID, MODEL, World, job, keys, wants};
 use crate::condition::Condition;
 use crate::daemon::Daemon;
 use crate::facts::{MountEndpoint, RemoteData, StateDirectory, StoreMount};
@@ -9,6 +9,7 @@ use charm::Databag;
 use slurm_conf::SlurmConf;
 use slurm_interface::ControllerData;
 use slurm_unit::Trigger;
+use slurm_unit::key_secret;
 use slurm_unit::note::Noted;
 
 /// Checks the steps of one dispatch, and that the next has nothing to do.
@@ -358,7 +359,7 @@ fn a_lost_secret_comes_back_from_the_key() {
 
 #[test]
 fn the_lost_or_wrong_content_of_a_secret_comes_back_from_the_key() {
-    for content in [None, Some(key("another"))] {
+    for content in [None, Some(key_secret::of_keys(&keys("another")))] {
         let mut world = World::serving();
         (world.auth_secret.content, world.jwt_secret.content) = (content.clone(), content);
         let back = ["put the key back into secret slurm-auth-key", "put the key back into secret slurm-jwt-key"];

@@ -228,8 +228,8 @@ fn keys_in_the_secret() {
         ("k1", "\"}],\"keys\":[{"),
     ] {
         let content = BTreeMap::from([
-            (slurm_unit::follower::SECRET_KEY.to_owned(), key.to_owned()),
-            (slurm_unit::follower::SECRET_KEY_ID.to_owned(), id.to_owned()),
+            (slurm_unit::key_secret::KEY.to_owned(), key.to_owned()),
+            (slurm_unit::key_secret::KEY_ID.to_owned(), id.to_owned()),
         ]);
         let uri = target.node.model.play_secret(&target.node.controller, &content, &target.relation).unwrap();
         let bag = Databag::from([("auth_secret_id".to_owned(), json!(uri).to_string())]);

@@ -96,11 +96,10 @@ impl World {
             Step::StopDaemon => self.daemon = Daemon::Stopped,
             Step::SecureKeys => self.keys.private = true,
             Step::MakeWorldReadable => self.world_readable = true,
-            Step::MakeKey(made) => {
-                let content = if *made == Key::Auth { key("made") } else { key("made too") };
-                *self.key_file(*made) = Some(content);
-            }
-            Step::RestoreKey(key, content) => *self.key_file(*key) = Some(content.clone()),
+            Step::MakeKey(Key::Auth) => self.keys.auth = Some(keys("made")),
+            Step::MakeKey(Key::Jwt) => self.keys.jwt = Some(token_key("m")),
+            Step::RestoreKey(Key::Auth, content) => self.keys.auth = key_secret::keys(content),
+            Step::RestoreKey(Key::Jwt, content) => self.keys.jwt = key_secret::token_key(content),
             Step::CheckCandidate { files, nodes } => {
                 let nodes = Some(NodeSettings::default()).filter(|_| *nodes);
                 return match objection(files, true) {
@@ -302,10 +301,6 @@ impl World {
         let computes = self.computes.iter_mut().map(|compute| (&compute.relation, &mut compute.published));
         let mut all = computes.chain(self.followers.iter_mut().map(|one| (&one.relation, &mut one.published)));
         all.find(|(own, _)| *own == relation).unwrap().1
-    }
-
-    pub(super) fn key_file(&mut self, key: Key) -> &mut Option<SecretContent> {
-        if key == Key::Auth { &mut self.keys.auth } else { &mut self.keys.jwt }
     }
 
     pub(super) fn secret(&mut self, key: Key) -> &mut Secret {
