@@ -41,6 +41,7 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         }
         Step::ReloadDaemon => systemd::reload(writer, names::SERVICE)?,
         Step::NoteLoaded(loaded) => note::write(writer, loaded)?,
+        Step::Acknowledge(relation, bag) => hands.juju.relation_set_unit(relation, bag),
         Step::OpenPort => hands.juju.open_port(Port::tcp(names::PORT)),
         Step::ClosePort => hands.juju.close_port(Port::tcp(names::PORT)),
         Step::StopDaemon => {
@@ -81,6 +82,7 @@ pub fn learn(facts: &mut Facts, step: &Step, _: &Outcome) {
             facts.forget(&IN_THE_DAEMON);
         }
         Step::NoteLoaded(loaded) => facts.learn(Fact::Loaded(loaded.clone())),
+        Step::Acknowledge(..) => facts.forget(&[Question::OwnBag]),
         Step::OpenPort => facts.learn(Fact::PortOpen(true)),
         Step::ClosePort => facts.learn(Fact::PortOpen(false)),
         Step::RemoveTraces { .. } => {

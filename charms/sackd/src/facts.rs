@@ -1,7 +1,7 @@
 //! What a login unit can ask, and what the answers look like. Facts only: no wishes, no steps.
 
 use crate::names;
-use charm::UnitName;
+use charm::{Databag, UnitName};
 use serde::{Deserialize, Serialize};
 use slurm_conf::ControllerAddress;
 use slurm_interface::conf_digest;
@@ -10,6 +10,7 @@ use slurm_ops::journal::{self, Cause};
 use slurm_ops::scontrol::{self, ControllerPing};
 use slurm_ops::source::Source;
 use slurm_ops::{sackd, slurmd};
+use slurm_unit::acknowledgement::{self, Acknowledged};
 use slurm_unit::follower::{self, Controller, KeyFile, KeySecret};
 use slurm_unit::install::{self, Installation};
 use slurm_unit::note::{self, Note, Noted};
@@ -53,6 +54,8 @@ charm::facts! {
     /// The digest of the configuration that sackd has fetched. None: it has fetched none.
     fetched: Fetched(Option<String>) =
         files::read_text(&view.host, names::FETCHED_CONF)?.as_deref().map(conf_digest),
+    /// What this unit has said to the controllers.
+    own_bag: OwnBag(Databag) = acknowledgement::own_bag(view)?,
     /// What sackd was made to load since the last boot.
     loaded: Loaded(Loaded) = Loaded::look(view)?,
     /// Why sackd cannot talk to the controllers, from its journal.
@@ -101,8 +104,12 @@ impl Identity {
 pub struct Loaded {
     /// When the key was written that is loaded.
     pub key: Option<Duration>,
+    /// A key was about to be written that sackd has not loaded.
+    pub key_is_due: bool,
     /// The digest of the configuration that was fetched, or should have been.
     pub conf: Option<String>,
+    /// The keys that the controllers know this unit to have.
+    pub acknowledged: Option<Acknowledged>,
 }
 
 impl Note for Loaded {

@@ -10,6 +10,7 @@ use crate::step::{Outcome, Step};
 use charm::runtime::{Ask, Attempts, Plan, Planned};
 use slurm_interface::ControllerData;
 use slurm_unit::Trigger;
+use slurm_unit::acknowledgement;
 use slurm_unit::follower::{self, Controller, FollowerCondition, KeyFile, KeySecret, RemoteData};
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
@@ -146,6 +147,17 @@ impl Member<'_> {
                 return Ok(Plan::steps(steps));
             }
         }
+        match self.acknowledge()? {
+            acknowledgement::Next::Nothing => {}
+            acknowledgement::Next::Await => self.conditions.push(FollowerCondition::Acknowledging.into()),
+            acknowledgement::Next::Publish(relation, bag) => {
+                return Ok(Plan::steps(vec![Step::Acknowledge(relation, bag)]));
+            }
+            acknowledgement::Next::Note(acknowledged) => {
+                let loaded = Loaded { acknowledged, ..facts.loaded()?.clone() };
+                return Ok(Plan::steps(vec![Step::NoteLoaded(loaded)]));
+            }
+        }
         self.judge()?;
         Ok(Plan::rest(self.conditions))
     }
@@ -166,6 +178,11 @@ impl Member<'_> {
         if let KeySecret::Offered(offered) = facts.key_secret()?
             && (key.keys.as_ref() != Some(offered) || !key.private)
         {
+            // Noted first: systemd tells the start of sackd in whole seconds, and this dispatch may be killed.
+            let loaded = facts.loaded()?;
+            if !loaded.key_is_due && facts.daemon()?.running != Running::Stopped {
+                steps.push(Step::NoteLoaded(Loaded { key_is_due: true, ..loaded.clone() }));
+            }
             steps.push(Step::WriteKey(offered.clone()));
         }
         // A changed list is for the next start: the running sackd gets it from the controllers themselves.
@@ -208,7 +225,13 @@ impl Member<'_> {
         if (new_key.is_none() && new_conf.is_none()) || tried(&step) {
             return Ok(Vec::new());
         }
-        let due = Loaded { key: new_key.or(loaded.key), conf: new_conf.or(loaded.conf.clone()) };
+        let acknowledged = loaded.acknowledged.clone();
+        let due = Loaded {
+            key: new_key.or(loaded.key),
+            key_is_due: false,
+            conf: new_conf.or(loaded.conf.clone()),
+            acknowledged,
+        };
         // Noted afterwards: what is repeated after a kill is only one too many.
         Ok(vec![step, Step::NoteLoaded(due)])
     }
@@ -216,9 +239,26 @@ impl Member<'_> {
     /// Returns when the key on the disk was written, if sackd has not loaded it.
     fn new_key(&self, key: &KeyFile) -> Planning<Option<std::time::Duration>> {
         let started = self.facts.daemon()?.started;
-        let loaded = self.facts.loaded()?.key;
-        let newer = |written: &std::time::Duration| started.is_some_and(|started| written.as_secs() > started);
-        Ok(key.written.filter(newer).filter(|written| Some(*written) != loaded))
+        let loaded = self.facts.loaded()?;
+        let later = |written: &std::time::Duration| started.is_some_and(|started| written.as_secs() > started);
+        let newer =
+            |written: &std::time::Duration| loaded.key_is_due || (later(written) && Some(*written) != loaded.key);
+        Ok(key.written.filter(newer))
+    }
+
+    /// Tells the controllers which keys sackd has loaded. What does not run has none but those of its next start.
+    fn acknowledge(&self) -> Planning<acknowledgement::Next> {
+        let facts = self.facts;
+        let key = facts.key_file()?;
+        let loaded = match facts.daemon()?.running {
+            Running::Up => self.new_key(key)?.is_none(),
+            Running::Starting => !self.is_outdated()?,
+            Running::Stopped | Running::Failing => true,
+        };
+        let Some(keys) = key.keys.as_ref().filter(|_| loaded) else { return Ok(acknowledgement::Next::Nothing) };
+        let published = self.attempts.made(|step| matches!(step, Step::Acknowledge(..)));
+        let noted = facts.loaded()?.acknowledged.as_ref();
+        acknowledgement::next(&self.controller.relation, Some(keys), noted, published, || facts.own_bag())
     }
 
     /// Returns the digest of the configuration that the controllers have, if sackd has another one. slurmctld sends it

@@ -2,6 +2,7 @@
 
 use crate::facts::Loaded;
 use crate::names;
+use charm::{Databag, RelationId};
 use slurm_conf::ControllerAddress;
 use slurm_ops::keys::KeySet;
 use slurm_ops::packages::Obstacle;
@@ -27,6 +28,8 @@ pub enum Step {
     ReloadDaemon,
     /// Notes what a reload or a restart was for, so that each key and each configuration counts once.
     NoteLoaded(Loaded),
+    /// Tells the controllers which keys sackd has.
+    Acknowledge(RelationId, Databag),
     OpenPort,
     ClosePort,
     /// Stops sackd for good.
@@ -56,6 +59,7 @@ impl fmt::Display for Step {
             Self::RestartDaemon => write!(formatter, "restart sackd"),
             Self::ReloadDaemon => write!(formatter, "reload sackd"),
             Self::NoteLoaded(_) => write!(formatter, "note what sackd has loaded"),
+            Self::Acknowledge(relation, _) => write!(formatter, "acknowledge the key to {relation}"),
             Self::OpenPort => write!(formatter, "open port {}", names::PORT),
             Self::ClosePort => write!(formatter, "close port {}", names::PORT),
             Self::StopDaemon => write!(formatter, "stop sackd"),

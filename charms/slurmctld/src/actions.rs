@@ -7,6 +7,7 @@ mod explain;
 mod lost_jobs;
 mod nodes;
 mod reboot;
+mod rotate;
 mod smoke;
 mod token;
 
@@ -36,6 +37,8 @@ pub fn act(act: &Act<'_>, action: &ActionName) -> Result<ActionResults, ActionFa
         names::ACTION_REBOOT => reboot::reboot(act),
         names::ACTION_EXPLAIN => explain::explain(act),
         names::ACTION_TOKEN => token::token(act),
+        names::ACTION_ROTATE_AUTH_KEY => rotate::auth_key(act),
+        names::ACTION_ROTATE_JWT_KEY => rotate::jwt_key(act),
         other => Err(ActionFailure::refused(format!("this charm has no action {other}"))),
     }
 }

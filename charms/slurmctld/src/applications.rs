@@ -71,9 +71,14 @@ impl Applications {
         self.removing().any(|own| own.as_str() == name)
     }
 
+    /// Returns the partitions whose application's relation has ended.
+    pub fn leaving(&self) -> impl Iterator<Item = &PartitionName> {
+        self.0.iter().filter(|(_, stage)| **stage != Stage::Related).map(|(name, _)| name)
+    }
+
     /// Says whether the relation of this partition's application has ended.
     pub fn is_leaving(&self, name: &str) -> bool {
-        self.0.iter().any(|(own, stage)| own.as_str() == name && *stage != Stage::Related)
+        self.leaving().any(|own| own.as_str() == name)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::names;
 use crate::neighbours::Neighbours;
 use crate::place::Place;
 use crate::reboots::{Before, Reboots, Wish};
+use crate::rotation::Rotation;
 use crate::step::{NodeChange, Outcome, Step};
 use charm::Status;
 use charm::tools::{Port, SecretAnswer};
@@ -68,6 +69,11 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         }
         Step::MakeKey(key) => key.make(host)?,
         Step::RestoreKey(key, content) => key.restore(host, content)?,
+        Step::WriteKeys(set) => {
+            keys::ensure_auth_keys(host, set, names::SLURM_USER)?;
+        }
+        Step::NoteRotation(rotation) => note::write(host, rotation)?,
+        Step::ForgetRotation => note::remove::<Rotation>(host)?,
         Step::CheckCandidate { files, nodes } => {
             let text = files.slurm.as_deref().unwrap_or_default();
             let (verdict, nodes) = if *nodes {
@@ -149,6 +155,7 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             juju.secret_add(label, description, content)?;
         }
         Step::RefillSecret(_, id, content) => juju.secret_set(id, content),
+        Step::DropRevision(_, id, revision) => juju.secret_remove_revision(id, *revision),
         Step::GrantSecret(_, id, relation) => juju.secret_grant(id, relation),
         Step::PublishPeerApp(relation, bag) | Step::RequestMount(relation, bag) => {
             juju.relation_set_app(relation, bag);
@@ -302,6 +309,14 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         Step::NoteStarted(started) => facts.learn(Fact::Started(Noted::Known(started.clone()))),
         Step::RestartStandby | Step::StopDaemon | Step::HandOver { .. } => facts.forget(&VOLATILE),
         Step::SecureKeys | Step::MakeKey(_) | Step::RestoreKey(..) => facts.forget(&[Question::Keys]),
+        // Who has acknowledged what is a question of the phase.
+        Step::WriteKeys(_) => facts.forget(&[Question::Keys, Question::Acknowledgements]),
+        Step::NoteRotation(rotation) => {
+            facts.learn(Fact::Rotation(Noted::Known(rotation.clone())));
+            facts.forget(&[Question::Acknowledgements]);
+        }
+        Step::ForgetRotation => facts.learn(Fact::Rotation(Noted::Absent)),
+        Step::DropRevision(..) => {}
         Step::MakeWorldReadable => {
             facts.forget(&[Question::Configuration]);
             facts.forget(&VOLATILE);

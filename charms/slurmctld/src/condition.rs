@@ -8,6 +8,7 @@ use crate::fence::Warning;
 use crate::identity::{StateProblem, of_note};
 use crate::metrics::NoMetrics;
 use crate::names;
+use crate::rotation::Phase;
 use charm::{AppName, Status, UnitName};
 use slurm_conf::{HostName, NodeName, PartitionName};
 use slurm_ops::journal::Cause;
@@ -124,6 +125,10 @@ pub enum Condition {
     RebootRefused { node: NodeName, why: String },
     /// The note of the nodes that are to be rebooted cannot be read.
     RebootsUnreadable(String),
+    /// A key is being replaced, and these have not loaded what they have to.
+    Rotating { phase: Phase, cancelled: bool, units: Vec<String> },
+    /// The note of a key that is being replaced cannot be read.
+    RotationUnreadable(String),
     /// An agent for metrics is there, and slurmctld has none for it.
     NoMetrics(NoMetrics),
     /// Several OCI runtimes are related, and a cluster has one.
@@ -292,6 +297,14 @@ impl charm::runtime::Condition for Condition {
             Self::NodeWithoutUnit { node, held } => Status::active(format!("node {node} has no unit: held by {held}")),
             Self::Reboots { away, total, waiting } => {
                 Status::active(format!("reboots: {away} of {total} away, {waiting} to go"))
+            }
+            Self::Rotating { phase, cancelled, units } => {
+                let whom = if units.is_empty() { "everybody".to_owned() } else { charm::text::some(units) };
+                let key = if *cancelled { "to go back to the old key" } else { "to load the new key" };
+                Status::waiting(format!("for {whom} {key} (phase {phase})"))
+            }
+            Self::RotationUnreadable(why) => {
+                Status::blocked(format!("key rotation on hold: repair or delete the note {why}"))
             }
             Self::RebootLate(nodes) => Status::active(format!("not back from reboot: {}", charm::text::some(nodes))),
             Self::RebootsStalled(nodes) => {

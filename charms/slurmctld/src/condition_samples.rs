@@ -54,6 +54,9 @@ pub(super) fn samples() -> Vec<Condition> {
         Condition::RebootsHeld(vec![node("compute-1")]),
         Condition::RebootRefused { node: node("compute-1"), why: "no".to_owned() },
         Condition::RebootsUnreadable("/etc/slurm/reboots.json: no".to_owned()),
+        Condition::Rotating { phase: Phase::Signing, cancelled: false, units: vec!["compute/3".to_owned()] },
+        Condition::Rotating { phase: Phase::Known, cancelled: true, units: Vec::new() },
+        Condition::RotationUnreadable("/etc/slurm/rotation.json: no".to_owned()),
         Condition::NoMetrics(NoMetrics::NoPlugin("24.11.5".to_owned())),
         Condition::NoMetrics(NoMetrics::SwitchedOff),
         Condition::NoMetrics(NoMetrics::Private),
@@ -115,6 +118,8 @@ pub(super) fn samples() -> Vec<Condition> {
             | Condition::RebootsHeld(_)
             | Condition::RebootRefused { .. }
             | Condition::RebootsUnreadable(_)
+            | Condition::Rotating { .. }
+            | Condition::RotationUnreadable(_)
             | Condition::NoMetrics(_)
             | Condition::SeveralRuntimes(_)
             | Condition::AwaitsMailPassword(_)

@@ -3,6 +3,7 @@
 use crate::config::files::Config;
 use crate::facts::{Ask, Facts};
 use crate::identity;
+use crate::keys::LoadedKeys;
 use crate::names;
 use charm::UnitName;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,8 @@ pub struct Member {
     pub dying: bool,
     /// It says that it has handed over and that its slurmctld is stopped for good.
     pub left: bool,
+    /// The ids of the keys that its slurmctld was started with, as it says.
+    pub keys: Option<Vec<String>>,
 }
 
 /// Which controller serves.
@@ -161,18 +164,28 @@ pub fn timeout(config: &Config) -> Duration {
 }
 
 /// A note of this machine: what its slurmctld was started with that one that stands by keeps. With another list in the
-/// file it shuts itself down when it takes over; and it records nothing if it knew no slurmdbd when it was started.
+/// file it shuts itself down when it takes over; it records nothing if it knew no slurmdbd when it was started; and it
+/// never loads another key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
     hosts: Vec<String>,
     /// The host of slurmdbd.
     #[serde(default)]
     accounting: Option<String>,
+    /// None: the note is of a charm that could not rotate keys.
+    #[serde(default)]
+    pub keys: Option<LoadedKeys>,
 }
 
 impl Started {
-    pub fn with(hosts: &[HostName], accounting: Option<&str>) -> Self {
-        Self { hosts: hosts.iter().map(ToString::to_string).collect(), accounting: accounting.map(str::to_owned) }
+    pub fn with(hosts: &[HostName], accounting: Option<&str>, keys: Option<LoadedKeys>) -> Self {
+        let hosts = hosts.iter().map(ToString::to_string).collect();
+        Self { hosts, accounting: accounting.map(str::to_owned), keys }
+    }
+
+    /// Says whether this is the note of an earlier charm, which knew nothing of keys, and differs in nothing else.
+    pub fn lacks_only_keys_of(&self, current: &Self) -> bool {
+        self.keys.is_none() && self.hosts == current.hosts && self.accounting == current.accounting
     }
 }
 
@@ -199,7 +212,7 @@ mod tests {
             let (left, dying) = (word.ends_with("--"), word.ends_with('-'));
             let (number, name) = word.trim_end_matches('-').split_once(':').map_or((word, None), |(a, b)| (a, Some(b)));
             let unit = format!("slurmctld/{}", number.trim_end_matches('-')).parse().unwrap();
-            Member { unit, host: name.map(host), dying, left }
+            Member { unit, host: name.map(host), dying, left, keys: None }
         };
         text.split_whitespace().map(member).collect()
     }

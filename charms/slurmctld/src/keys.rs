@@ -3,7 +3,8 @@
 
 use crate::names;
 use charm::tools::SecretContent;
-use slurm_ops::files::FileError;
+use serde::{Deserialize, Serialize};
+use slurm_ops::files::{self, FileError};
 use slurm_ops::keys::{self, AuthKey, JwtKey, KeySet};
 use slurm_ops::{Host, HostWriter};
 use slurm_unit::{Error, key_secret};
@@ -13,8 +14,19 @@ use slurm_unit::{Error, key_secret};
 pub struct Keys {
     pub auth: Option<KeySet>,
     pub jwt: Option<JwtKey>,
+    /// When the key of tokens was written, in nanoseconds since 1970: it has no id.
+    pub jwt_written: Option<u64>,
     /// Only slurmctld can read them.
     pub private: bool,
+}
+
+/// Which keys a slurmctld has loaded, without the keys themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LoadedKeys {
+    /// The ids of the authentication keys, the one that signs first.
+    pub auth: Vec<String>,
+    /// When the key of tokens was written.
+    pub jwt: Option<u64>,
 }
 
 /// A key of the cluster.
@@ -77,7 +89,14 @@ impl Keys {
     pub fn look(host: &Host) -> Result<Self, Error> {
         let (auth, jwt) = (keys::read_auth_keys(host), keys::read_jwt_key(host));
         let private = keys::are_private(host, names::SLURM_USER)?;
-        Ok(Self { auth: unless_malformed(auth)?, jwt: unless_malformed(jwt)?, private })
+        let written = files::modified(host, keys::JWT_KEY_FILE)?;
+        let jwt_written = written.map(|written| u64::try_from(written.as_nanos()).unwrap_or(u64::MAX));
+        Ok(Self { auth: unless_malformed(auth)?, jwt: unless_malformed(jwt)?, jwt_written, private })
+    }
+
+    /// Returns what a slurmctld has loaded that was started with these.
+    pub fn loaded(&self) -> LoadedKeys {
+        LoadedKeys { auth: self.auth.as_ref().map(KeySet::ids).unwrap_or_default(), jwt: self.jwt_written }
     }
 
     /// Returns one of them, in the form of the secret that holds it.

@@ -22,6 +22,7 @@ mod options;
 mod place;
 mod plan;
 mod reboots;
+mod rotation;
 mod step;
 
 use slurm_ops::Machine;

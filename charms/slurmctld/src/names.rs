@@ -47,6 +47,8 @@ pub const ACTION_SMOKE_TEST: &str = "smoke-test";
 pub const ACTION_REBOOT: &str = "reboot";
 pub const ACTION_EXPLAIN: &str = "explain";
 pub const ACTION_TOKEN: &str = "token";
+pub const ACTION_ROTATE_AUTH_KEY: &str = "rotate-auth-key";
+pub const ACTION_ROTATE_JWT_KEY: &str = "rotate-jwt-key";
 
 /// Who this charm is.
 pub const PROFILE: Profile =
@@ -93,6 +95,8 @@ pub const APPLICATIONS: &str = "/etc/slurm/applications.json";
 pub const REBOOTS: &str = "/etc/slurm/reboots.json";
 /// A note: the endpoints with applications that hear of every change of the configuration.
 pub const NEIGHBOURS: &str = "/etc/slurm/neighbours.json";
+/// A note: how far a key that is being replaced has come.
+pub const ROTATION: &str = "/etc/slurm/rotation.json";
 /// A note of this machine: the list of controllers that its slurmctld was started with.
 pub const STARTED: &str = "/var/lib/slurmctld-charm/started.json";
 /// What a shared file system is mounted on in a cluster that keeps its state on the network.
@@ -170,7 +174,7 @@ mod tests {
             OPTION_SOURCE,
         ];
         assert_eq!(declared(&["config", "options"]), names(&options));
-        let actions: [(&str, &[&str], bool); 13] = [
+        let actions: [(&str, &[&str], bool); 15] = [
             (ACTION_RESUME, &["nodename"], false),
             (ACTION_DRAIN, &["nodename", "reason"], false),
             (ACTION_SET_NODE_STATE, &["nodes", "state", "reason"], false),
@@ -184,6 +188,8 @@ mod tests {
             (ACTION_REBOOT, &["nodes", "asap", "max-unavailable", "reason", "cancel"], false),
             (ACTION_EXPLAIN, &["node", "job"], true),
             (ACTION_TOKEN, &["user", "lifespan"], false),
+            (ACTION_ROTATE_AUTH_KEY, &["force", "units", "cancel"], false),
+            (ACTION_ROTATE_JWT_KEY, &[], false),
         ];
         assert_eq!(declared(&["actions"]), actions.iter().map(|(name, ..)| (*name).to_owned()).collect());
         for (name, parameters, parallel) in actions {

@@ -13,6 +13,7 @@ mod moving;
 mod on_store;
 pub(crate) mod reboots;
 mod records;
+mod rotation;
 mod share;
 
 use crate::Slurmctld;
@@ -189,6 +190,18 @@ impl Controller<'_> {
                 return Ok(Plan::steps(steps));
             }
         }
+        if leader && !held_back {
+            let mut steps = rotation::begin(facts, &mut self.conditions)?;
+            if steps.is_empty() {
+                steps = rotation::obsolete(facts, self.attempts)?;
+            }
+            if !steps.is_empty() {
+                return Ok(Plan::steps(steps));
+            }
+        } else if facts.call()?.secrets_changed || rotation::is_under_way(facts)? {
+            // A unit that once led tracks the revision that it has read, and nobody would call that obsolete.
+            facts.auth_content()?;
+        }
         self.notes()?;
         self.rejections(&situation)?;
         self.partitions(&situation);
@@ -243,6 +256,12 @@ impl Controller<'_> {
         let steps = share::share(&situation, facts, self.attempts, on_store, &mut self.conditions)?;
         if !steps.is_empty() {
             return Ok(Plan::steps(steps));
+        }
+        if leader && ready && !held_back && situation.accepted().exists() {
+            let steps = rotation::advance(&situation, &controllers, facts, self.attempts, &mut self.conditions)?;
+            if !steps.is_empty() {
+                return Ok(Plan::steps(steps));
+            }
         }
         if ready && !held_back {
             let steps = self.relocate(&situation, &identity, &controllers)?;
@@ -310,6 +329,7 @@ impl Controller<'_> {
                 attempts: self.attempts,
                 daemon: &daemon,
                 noted,
+                keys: rotation::to_load(situation, controllers, facts)?,
                 serves: situation.place != Place::Store || controllers.serving.is(&situation.host.name),
                 conditions: Vec::new(),
             };
@@ -341,7 +361,8 @@ impl Controller<'_> {
                 let mut steps = vec![Step::StartDaemon];
                 if identity::is_on_store(facts)? {
                     let accounting = managed_keys::accounting_host(situation.live());
-                    steps.push(Step::NoteStarted(Started::with(&situation.live().controllers(), accounting)));
+                    let keys = Some(facts.keys()?.loaded());
+                    steps.push(Step::NoteStarted(Started::with(&situation.live().controllers(), accounting, keys)));
                 }
                 Ok(steps)
             }
@@ -410,11 +431,12 @@ fn cluster_name_problem(facts: &Facts, identity: &Identity) -> Result<Option<Opt
 }
 
 /// Says whether things are looked at that nothing suggests to have changed. Not after a change of the configuration,
-/// which is frequent; but always while the retry timer calls, or when slurmctld has just come up.
+/// which is frequent; but always while the retry timer calls, when slurmctld has just come up, or while a key is being
+/// replaced.
 fn is_upkeep_due(facts: &Facts, attempts: &Attempts) -> Result<bool, Ask> {
     let reconfigured = attempts.made(|step| matches!(step, Step::Reconfigure(_)));
     let started = attempts.made(|step| matches!(step, Step::StartDaemon));
-    Ok(*facts.retry_timer()? || !reconfigured || started)
+    Ok(*facts.retry_timer()? || !reconfigured || started || rotation::is_under_way(facts)?)
 }
 
 /// Returns what stood in the way of an installation step in this dispatch.

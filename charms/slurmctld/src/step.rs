@@ -12,11 +12,13 @@ use crate::names;
 use crate::neighbours::Neighbours;
 use crate::place::Place;
 use crate::reboots::{Before, Reboots, Wish};
+use crate::rotation::{Phase, Rotation};
 use charm::tools::SecretContent;
 use charm::{Databag, RelationId, SecretId};
 use slurm_conf::overrides::{NodeSettings, PartitionSettings, Update};
 use slurm_conf::{NodeName, PartitionName};
 use slurm_ops::fence::Settings;
+use slurm_ops::keys::KeySet;
 use slurm_ops::packages::Obstacle as InstallProblem;
 use slurm_ops::scontrol::{Candidate, PartitionState, Reconfigure};
 use slurm_unit::install::InstallStep;
@@ -58,6 +60,12 @@ pub enum Step {
     MakeKey(Key),
     /// Writes a key that is only in its secret.
     RestoreKey(Key, SecretContent),
+    /// Writes the authentication keys of the next phase of a rotation.
+    WriteKeys(KeySet),
+    /// Notes how far a key that is being replaced has come.
+    NoteRotation(Rotation),
+    /// The key has been replaced.
+    ForgetRotation,
     /// Has Slurm's parser read files, without effect. With `nodes`, slurmctld is asked for the settings of nodes as
     /// well.
     CheckCandidate { files: Files, nodes: bool },
@@ -125,6 +133,8 @@ pub enum Step {
     AddSecret(Key, SecretContent),
     /// Puts a key back into its secret.
     RefillSecret(Key, SecretId, SecretContent),
+    /// Removes a revision of the secret of a key that nobody tracks any more.
+    DropRevision(Key, SecretId, u64),
     /// Lets another application read the secret of a key.
     GrantSecret(Key, SecretId, RelationId),
     /// Tells the other units the name of the cluster.
@@ -206,6 +216,7 @@ impl Step {
                 | Self::MarkAccepted(_)
                 | Self::RestartDaemon
                 | Self::NoteStarted(_)
+                | Self::NoteRotation(_)
                 | Self::SavePartitions { .. }
         )
     }
@@ -228,6 +239,12 @@ impl fmt::Display for Step {
             Self::Arrive { .. } => write!(formatter, "end the move to the local disk"),
             Self::EndFence => write!(formatter, "end the fence"),
             Self::EnsureFence(_) => write!(formatter, "put the fence in place"),
+            Self::WriteKeys(keys) => write!(formatter, "write the authentication keys: {}", Phase::of(keys)),
+            Self::NoteRotation(_) => write!(formatter, "note how far the new key has come"),
+            Self::ForgetRotation => write!(formatter, "forget the rotation, which is over"),
+            Self::DropRevision(key, _, revision) => {
+                write!(formatter, "remove revision {revision} of secret {}", key.label())
+            }
             Self::SecureKeys => write!(formatter, "keep the keys from others"),
             Self::MakeWorldReadable => write!(formatter, "let everybody read {}", names::SLURM_CONF),
             Self::MakeKey(key) => write!(formatter, "make the {}", key.name()),

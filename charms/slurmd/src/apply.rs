@@ -54,6 +54,7 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
             tell_of(&slurmd::remnants::await_start(writer, names::SERVICE, &node, PATIENCE)?);
         }
         Step::ReloadDaemon => systemd::reload(writer, names::SERVICE)?,
+        Step::Acknowledge(relation, bag) => hands.juju.relation_set_unit(relation, bag),
         Step::OpenPort => hands.juju.open_port(Port::tcp(names::PORT)),
         Step::ClosePort => hands.juju.close_port(Port::tcp(names::PORT)),
         Step::MarkJoined(boot) => {
@@ -215,6 +216,7 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
             let marked_recently = facts.boot().is_ok_and(|boot| boot.marked_recently);
             facts.learn(Fact::Boot(Boot { note: note.clone(), marked_recently }));
         }
+        Step::Acknowledge(..) => facts.forget(&[Question::OwnBag]),
         Step::StartDaemon | Step::RestartDaemon | Step::ReloadDaemon => {
             facts.forget(&IN_SLURM);
             facts.forget(&IN_THE_DAEMON);

@@ -15,6 +15,7 @@ use slurm_ops::journal::{self, Cause};
 use slurm_ops::keys::{AUTH_KEY_FILE, KeySet};
 use slurm_ops::scontrol::{self, Candidate, Glance, NodeLookup};
 use slurm_ops::slurmd::SlurmdOptions;
+use slurm_unit::acknowledgement;
 use slurm_unit::follower::{self, Controller, KeySecret};
 use slurm_unit::install::Installation;
 use slurm_unit::service::{Running, ServiceFiles};
@@ -52,6 +53,8 @@ charm::facts! {
     leader: Leader(bool) = view.juju.is_leader()?,
     /// The authentication key that the controllers share.
     key_secret: KeySecret(KeySecret) = follower::key_secret(view)?,
+    /// What this unit has said to the controllers.
+    own_bag: OwnBag(Databag) = acknowledgement::own_bag(view)?,
     /// slurmd's port is open in Juju's eyes.
     port_open: PortOpen(bool) = view.has_open_port(names::PORT)?,
     /// The retry timer is set.

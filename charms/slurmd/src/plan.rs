@@ -12,7 +12,7 @@ use crate::Slurmd;
 use crate::condition::Condition;
 use crate::facts::{Facts, Question};
 use crate::names;
-use crate::node::lifecycle::Lifecycle;
+use crate::node::lifecycle::{BootNote, Lifecycle};
 use crate::step::{Outcome, Step};
 use charm::runtime::{Ask, Attempts, Plan, Planned};
 use charm::tools::relation::missing;
@@ -21,6 +21,7 @@ use slurm_interface::{ComputeData, ControllerData};
 use slurm_ops::SlurmVersion;
 use slurm_ops::journal::Cause;
 use slurm_ops::scontrol::{Candidate, NodeLookup};
+use slurm_unit::acknowledgement::Next;
 use slurm_unit::follower::{self, Controller, FollowerCondition, RemoteData};
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::Running;
@@ -135,6 +136,15 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
         let steps = stage(&situation, attempts, data)?;
         if !steps.is_empty() {
             return Ok(Plan::steps(steps));
+        }
+    }
+    match daemon::acknowledge(&situation, attempts, &controller.relation)? {
+        Next::Nothing => {}
+        Next::Await => conditions.push(FollowerCondition::Acknowledging.into()),
+        Next::Publish(relation, bag) => return Ok(Plan::steps(vec![Step::Acknowledge(relation, bag)])),
+        Next::Note(acknowledged) => {
+            let boot = BootNote { acknowledged, ..facts.boot()?.note.clone() };
+            return Ok(Plan::steps(vec![Step::NoteForBoot(boot)]));
         }
     }
     conditions.extend(membership::membership(&situation, controller, data)?);

@@ -173,6 +173,7 @@ fn name(condition: &Condition) -> &'static str {
         Condition::Departing { .. } => "departing",
         Condition::Follower(FollowerCondition::RelationExpected) => "relation expected",
         Condition::Follower(FollowerCondition::StaleRelation) => "stale relation",
+        Condition::Follower(FollowerCondition::Acknowledging) => "acknowledging",
         Condition::Follower(FollowerCondition::NoData(_)) => "no data",
         Condition::Follower(FollowerCondition::UnusableData { .. }) => "unusable data",
         Condition::Follower(FollowerCondition::TooNew { .. }) => "too new",

@@ -23,7 +23,10 @@ pub enum Step {
     /// Tells the controllers about the partition.
     PublishPartition(RelationId, Databag),
     /// Writes the key that the controllers share.
-    WriteKey { keys: KeySet, owner: &'static str },
+    WriteKey {
+        keys: KeySet,
+        owner: &'static str,
+    },
     /// Writes what the next start of slurmd will use.
     WriteOptions(SlurmdOptions),
     /// Keeps what is to be known about the node.
@@ -45,14 +48,25 @@ pub enum Step {
     /// Slurm takes a weight in place, until its next reconfigure.
     SetWeight(u64),
     /// Keeps jobs away, unless somebody does already, and marks the record as the old one.
-    CloseNode { drain: bool },
+    CloseNode {
+        drain: bool,
+    },
     /// Slurm takes another description only of a node that it does not know.
     DeleteNode,
     /// Gives a new record what the old one had. `features` are those of the new one and of the old one.
-    RestoreNode { change: Box<Reregistration>, features: Vec<String>, boot: BootNote },
+    RestoreNode {
+        change: Box<Reregistration>,
+        features: Vec<String>,
+        boot: BootNote,
+    },
     /// Gives the record its comment back, and takes our own drain away if there is one.
-    ReopenNode { resume: bool, comment: String },
+    ReopenNode {
+        resume: bool,
+        comment: String,
+    },
     /// Has Juju open the port of slurmd.
+    /// Tells the controllers which keys slurmd has.
+    Acknowledge(RelationId, Databag),
     OpenPort,
     /// Has Juju close it: nobody listens there any more.
     ClosePort,
@@ -63,10 +77,16 @@ pub enum Step {
     /// Stops slurmd for good.
     StopDaemon,
     /// Removes what slurmd reads: options, fetched configuration, and the key unless a controller needs it here.
-    RemoveTraces { key: bool },
+    RemoveTraces {
+        key: bool,
+    },
     /// Lets time pass in the hook that holds the machine. `leader`: nobody else can write for the application
     /// meanwhile.
-    Wait { hold: Hold, leader: bool, pause: Duration },
+    Wait {
+        hold: Hold,
+        leader: bool,
+        pause: Duration,
+    },
 }
 
 /// Why the note about the node is written.
@@ -136,7 +156,8 @@ impl fmt::Display for Step {
                 NoteReason::Settle => write!(formatter, "note how the node is"),
             },
             Self::RemoveOldNotes => write!(formatter, "remove the notes of an earlier version"),
-            Self::NoteForBoot(_) => write!(formatter, "note why slurmd is reloaded"),
+            Self::NoteForBoot(_) => write!(formatter, "note what is known until the next boot"),
+            Self::Acknowledge(relation, _) => write!(formatter, "acknowledge the key to {relation}"),
             Self::StartDaemon => write!(formatter, "start slurmd"),
             Self::RestartDaemon => write!(formatter, "restart slurmd"),
             Self::ReloadDaemon => write!(formatter, "reload slurmd"),

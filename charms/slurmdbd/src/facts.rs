@@ -11,6 +11,7 @@ use slurm_ops::keys::{self, JWT_KEY_FILE, JwtKey};
 use slurm_ops::slurmdbd::{self, ConfText, Said};
 use slurm_ops::source::Source;
 use slurm_ops::{FileError, files, hostname, packages, sackd, slurmd};
+use slurm_unit::acknowledgement::{self, Acknowledged};
 use slurm_unit::follower::{self, ENDPOINT, KeyFile, KeySecret, Related, RemoteData};
 use slurm_unit::install::{self, Installation};
 use slurm_unit::note::{self, Note};
@@ -80,6 +81,8 @@ charm::facts! {
     newest: Newest(Option<Duration>) = newest(view)?,
     /// What became of the operator's parameters.
     tried: Tried(Tried) = tried(view)?,
+    /// What this unit has said to the controllers.
+    own_bag: OwnBag(Databag) = acknowledgement::own_bag(view)?,
     /// What slurmdbd was made to load since the last boot.
     loaded: Loaded(Loaded) = Loaded::look(view)?,
     /// Why slurmdbd does not serve, from its journal.
@@ -262,6 +265,8 @@ impl ConfFile {
 pub struct Loaded {
     /// When the newest of its files was written.
     pub newest: Option<Duration>,
+    /// The keys that the controllers know this unit to have.
+    pub acknowledged: Option<Acknowledged>,
 }
 
 impl Note for Loaded {

@@ -15,6 +15,7 @@ use slurm_conf::Parameters;
 use slurm_interface::{AccountingHost, AccountingKeys, DatabaseAnswer, DatabaseRequest};
 use slurm_ops::SlurmVersion;
 use slurm_ops::slurmdbd::ConfText;
+use slurm_unit::acknowledgement::{self, Next};
 use slurm_unit::follower::{FollowerCondition, KeySecret, Related, RemoteData};
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
@@ -235,6 +236,15 @@ impl Server<'_> {
                 return Ok(Plan::steps(steps));
             }
         }
+        match self.acknowledge()? {
+            Next::Nothing => {}
+            Next::Await => self.conditions.push(FollowerCondition::Acknowledging.into()),
+            Next::Publish(relation, bag) => return Ok(Plan::steps(vec![Step::Acknowledge(relation, bag)])),
+            Next::Note(acknowledged) => {
+                let loaded = Loaded { acknowledged, ..facts.loaded()?.clone() };
+                return Ok(Plan::steps(vec![Step::NoteLoaded(loaded)]));
+            }
+        }
         self.judge()?;
         Ok(Plan::rest(self.conditions))
     }
@@ -341,7 +351,7 @@ impl Server<'_> {
             return Ok(Vec::new());
         }
         let tried = |step: &Step| self.attempts.made(|made| made == step);
-        let loaded = || Ok(Step::NoteLoaded(Loaded { newest: *facts.newest()? }));
+        let loaded = || Ok(Step::NoteLoaded(Loaded { newest: *facts.newest()?, ..facts.loaded()?.clone() }));
         match facts.daemon()?.running {
             Running::Failing if self.is_suspect()? => {
                 let reason = facts.said()?.complaint.clone().unwrap_or_default();
@@ -378,6 +388,16 @@ impl Server<'_> {
             return Ok(false);
         };
         Ok(newest.as_secs() >= started && self.facts.loaded()?.newest != Some(newest))
+    }
+
+    /// Tells the controllers which keys slurmdbd has loaded. What does not run has none but those of its next start.
+    fn acknowledge(&self) -> Planning<Next> {
+        let facts = self.facts;
+        let loaded = facts.daemon()?.running == Running::Stopped || !self.is_outdated()?;
+        let Some(keys) = facts.key_file()?.keys.as_ref().filter(|_| loaded) else { return Ok(Next::Nothing) };
+        let published = self.attempts.made(|step| matches!(step, Step::Acknowledge(..)));
+        let noted = facts.loaded()?.acknowledged.as_ref();
+        acknowledgement::next(&self.controller.relation, Some(keys), noted, published, || facts.own_bag())
     }
 
     fn answers(&self) -> Planning<bool> {

@@ -44,6 +44,8 @@ pub enum Step {
     ReloadDaemon,
     /// Notes what a start, a restart or a reload was for.
     NoteLoaded(Loaded),
+    /// Tells the controllers which keys slurmdbd has.
+    Acknowledge(RelationId, Databag),
     OpenPort,
     ClosePort,
     /// Tells the controllers where slurmdbd is.
@@ -85,6 +87,7 @@ impl fmt::Display for Step {
             Self::RestartDaemon => write!(formatter, "restart slurmdbd"),
             Self::ReloadDaemon => write!(formatter, "reload slurmdbd"),
             Self::NoteLoaded(_) => write!(formatter, "note what slurmdbd has loaded"),
+            Self::Acknowledge(relation, _) => write!(formatter, "acknowledge the key to {relation}"),
             Self::OpenPort => write!(formatter, "open port {}", names::PORT),
             Self::ClosePort => write!(formatter, "close port {}", names::PORT),
             Self::PublishHost(relation, _) => write!(formatter, "publish the host of slurmdbd to {relation}"),

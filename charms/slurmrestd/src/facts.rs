@@ -1,7 +1,7 @@
 //! What a unit of slurmrestd can ask, and what the answers look like. Facts only: no wishes, no steps.
 
 use crate::names;
-use charm::UnitName;
+use charm::{Databag, UnitName};
 use serde::{Deserialize, Serialize};
 use slurm_interface::{RestData, is_conf_name};
 use slurm_ops::files::{self, Access};
@@ -9,6 +9,7 @@ use slurm_ops::keys::AUTH_KEY_FILE;
 use slurm_ops::packages;
 use slurm_ops::source::Source;
 use slurm_ops::{journal, sackd, slurmd, slurmrestd};
+use slurm_unit::acknowledgement::{self, Acknowledged};
 use slurm_unit::follower::{self, Related};
 use slurm_unit::install::{self, Installation};
 use slurm_unit::note::{self, Note, Noted};
@@ -50,6 +51,8 @@ charm::facts! {
     files: Files(Files) = Files::look(view)?,
     /// When the newest of what slurmrestd reads at its start was written, since 1970.
     written: Written(Option<Duration>) = written(view)?,
+    /// What this unit has said to the controllers.
+    own_bag: OwnBag(Databag) = acknowledgement::own_bag(view)?,
     /// What slurmrestd was started with, since the last boot.
     loaded: Loaded(Loaded) = Loaded::look(view)?,
     /// Somebody listens on the port.
@@ -156,6 +159,8 @@ fn written(view: &View) -> Result<Option<Duration>, Error> {
 pub struct Loaded {
     /// The digest of configuration, options and drop-in.
     pub digest: Option<String>,
+    /// What the controllers know about the keys of this unit, which keeps none.
+    pub acknowledged: Option<Acknowledged>,
 }
 
 impl Note for Loaded {

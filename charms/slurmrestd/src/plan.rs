@@ -12,6 +12,7 @@ use charm::runtime::{Ask, Attempts, Plan, Planned};
 use slurm_interface::{RestData, conf_digest};
 use slurm_ops::slurmrestd;
 use slurm_unit::Trigger;
+use slurm_unit::acknowledgement::{self, Next};
 use slurm_unit::follower::{self, FollowerCondition, Related, RemoteData};
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
@@ -159,6 +160,18 @@ impl Member<'_> {
         if !steps.is_empty() {
             return Ok(Plan::steps(steps));
         }
+        let facts = self.facts;
+        let published = self.attempts.made(|step| matches!(step, Step::Acknowledge(..)));
+        let (relation, noted) = (&self.controller.relation, facts.loaded()?.acknowledged.as_ref());
+        match acknowledgement::next(relation, None, noted, published, || facts.own_bag())? {
+            Next::Nothing => {}
+            Next::Await => self.conditions.push(FollowerCondition::Acknowledging.into()),
+            Next::Publish(relation, bag) => return Ok(Plan::steps(vec![Step::Acknowledge(relation, bag)])),
+            Next::Note(acknowledged) => {
+                let loaded = Loaded { acknowledged, ..facts.loaded()?.clone() };
+                return Ok(Plan::steps(vec![Step::NoteLoaded(loaded)]));
+            }
+        }
         self.judge()?;
         Ok(Plan::rest(self.conditions))
     }
@@ -232,7 +245,7 @@ impl Member<'_> {
         for (name, text) in self.texts() {
             all.push_str(&format!("[{name}]\n{text}"));
         }
-        Ok(Loaded { digest: Some(conf_digest(&all)) })
+        Ok(Loaded { digest: Some(conf_digest(&all)), ..self.facts.loaded()?.clone() })
     }
 
     /// Brings slurmrestd up, and has it read what it was not started with.

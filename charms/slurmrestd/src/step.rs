@@ -2,6 +2,7 @@
 
 use crate::facts::Loaded;
 use crate::names;
+use charm::{Databag, RelationId};
 use slurm_ops::packages::Obstacle;
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::ServiceStep;
@@ -30,6 +31,8 @@ pub enum Step {
     RestartDaemon,
     /// Notes what slurmrestd was started with.
     NoteLoaded(Loaded),
+    /// Tells the controllers that this unit keeps no key.
+    Acknowledge(RelationId, Databag),
     OpenPort,
     ClosePort,
     /// Stops slurmrestd for good.
@@ -60,6 +63,7 @@ impl fmt::Display for Step {
             Self::StartDaemon => write!(formatter, "start slurmrestd"),
             Self::RestartDaemon => write!(formatter, "restart slurmrestd"),
             Self::NoteLoaded(_) => write!(formatter, "note what slurmrestd was started with"),
+            Self::Acknowledge(relation, _) => write!(formatter, "acknowledge the key to {relation}"),
             Self::OpenPort => write!(formatter, "open port {}", names::PORT),
             Self::ClosePort => write!(formatter, "close port {}", names::PORT),
             Self::StopDaemon => write!(formatter, "stop slurmrestd"),

@@ -50,6 +50,15 @@ impl Hook {
         hook
     }
 
+    /// Nobody tracks a revision of a secret of the unit's application any more.
+    pub fn secret_obsolete(id: &str, label: &str, revision: usize) -> Self {
+        let mut hook = Self::named("secret-remove");
+        hook.variables.insert("JUJU_SECRET_ID", id.to_owned());
+        hook.variables.insert("JUJU_SECRET_LABEL", label.to_owned());
+        hook.variables.insert("JUJU_SECRET_REVISION", revision.to_string());
+        hook
+    }
+
     /// Returns its name: `config-changed`, `slurmd-relation-joined`.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()

@@ -278,6 +278,7 @@ impl Model {
             owner: app.clone(),
             label: String::new(),
             revisions: vec![content.clone()],
+            removed: Default::default(),
             grants: [relation.number()].into(),
         };
         state.secrets.insert(id.clone(), secret);

@@ -67,6 +67,26 @@ impl FakeSlurm {
         self.lock().losses.clone()
     }
 
+    /// Returns who does not understand whom of those daemons that run, for want of a key: `slurmctld of a, slurmd of b`.
+    pub fn misunderstandings(&self) -> Vec<String> {
+        let slurm = self.lock();
+        let host = |root: &Path| root.display().to_string();
+        let controllers = slurm.all_controllers().map(|own| (format!("slurmctld of {}", own.host), own.keys.as_ref()));
+        let slurmds = slurm.slurmds.iter().filter(|(_, slurmd)| slurmd.runs());
+        let slurmds = slurmds.map(|(root, slurmd)| (format!("slurmd of {}", host(root)), slurmd.keys()));
+        let sackds = slurm.sackds.iter().filter(|(_, sackd)| sackd.runs());
+        let sackds = sackds.map(|(root, sackd)| (format!("sackd of {}", host(root)), sackd.keys()));
+        let all: Vec<(String, Option<&keys::Keys>)> = controllers.chain(slurmds).chain(sackds).collect();
+        let apart = |one: Option<&keys::Keys>, other: Option<&keys::Keys>| {
+            !one.zip(other).is_some_and(|(one, other)| one.convince(other))
+        };
+        let pairs = all.iter().flat_map(|one| all.iter().map(move |other| (one, other)));
+        pairs
+            .filter(|(one, other)| apart(one.1, other.1))
+            .map(|(one, other)| format!("{}, {}", other.0, one.0))
+            .collect()
+    }
+
     /// Returns the numbers of all jobs that have not ended.
     pub fn jobs(&self) -> Vec<u64> {
         self.lock().memory.jobs.iter().filter(|(_, job)| job.is_active()).map(|(id, _)| *id).collect()

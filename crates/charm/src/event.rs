@@ -14,6 +14,11 @@ pub enum Event {
     /// The last hook of a unit.
     Remove,
     Relation(RelationEvent),
+    /// Nobody tracks a revision of a secret of this application any more.
+    SecretObsolete {
+        label: String,
+        revision: u64,
+    },
     /// A request of the operator that wants an answer.
     Action(ActionName),
     /// An event of the charm's own making, sent by a timer or a service through `juju-exec`. The name is one that the
@@ -73,6 +78,13 @@ impl Event {
         match name {
             "stop" => Ok(Self::Stop),
             "remove" => Ok(Self::Remove),
+            "secret-remove" => {
+                let revision = variables.text("JUJU_SECRET_REVISION").and_then(|text| text.parse().ok());
+                let label = variables.text("JUJU_SECRET_LABEL").unwrap_or_default();
+                // One that does not say which revision is a moment to look, and no more.
+                Ok(revision
+                    .map_or_else(|| Self::Hook(name.to_owned()), |revision| Self::SecretObsolete { label, revision }))
+            }
             _ => Self::of_suffix(name, variables).unwrap_or_else(|| Ok(Self::Hook(name.to_owned()))),
         }
     }
@@ -124,6 +136,7 @@ impl fmt::Display for Event {
         match self {
             Self::Stop => formatter.write_str("stop"),
             Self::Remove => formatter.write_str("remove"),
+            Self::SecretObsolete { .. } => formatter.write_str("secret-remove"),
             Self::Relation(event) => {
                 let kind = match event.kind {
                     RelationEventKind::Created => "created",

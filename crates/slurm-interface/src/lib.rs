@@ -69,6 +69,7 @@
 //! against both.
 
 mod accounting;
+mod acknowledgement;
 mod agent;
 mod compute;
 mod controller;
@@ -83,6 +84,7 @@ mod slurmutils;
 mod smtp;
 
 pub use accounting::{AccountingHost, AccountingKeys};
+pub use acknowledgement::KeyAcknowledgement;
 pub use agent::AgentData;
 pub use compute::ComputeData;
 pub use controller::{ControllerData, conf_digest};

@@ -1,5 +1,6 @@
 //! What the controllers of one cluster tell each other.
 
+use crate::acknowledgement::KeyAcknowledgement;
 use crate::databag::{Databag, DecodeError, loose_string, written};
 use serde_json::json;
 use slurm_conf::{ClusterName, HostName};
@@ -49,6 +50,8 @@ pub struct PeerUnit {
     pub hostname: HostName,
     /// The unit is being removed, has handed over, and its slurmctld is stopped for good.
     pub left: bool,
+    /// The authentication keys that slurmctld of the unit was started with.
+    pub keys: Option<KeyAcknowledgement>,
 }
 
 impl PeerUnit {
@@ -58,14 +61,16 @@ impl PeerUnit {
         if self.left {
             bag.extend(written([(LEFT, json!(true))]));
         }
+        bag.extend(self.keys.iter().flat_map(KeyAcknowledgement::encode));
         bag
     }
 
     /// Reads the bag. `None`: the unit has not said its name yet.
     pub fn decode(bag: &Databag) -> Result<Option<Self>, DecodeError> {
         let Some(name) = loose_string(bag, HOSTNAME)? else { return Ok(None) };
+        let (left, keys) = (bag.get(LEFT).is_some_and(|left| left == "true"), KeyAcknowledgement::decode(bag)?);
         HostName::new(name.as_str())
-            .map(|hostname| Some(Self { hostname, left: bag.get(LEFT).is_some_and(|left| left == "true") }))
+            .map(|hostname| Some(Self { hostname, left, keys }))
             .map_err(|error| DecodeError::malformed(HOSTNAME, &name, error.to_string()))
     }
 }
@@ -84,7 +89,8 @@ mod tests {
         assert_eq!(app.encode()["cluster_name"], "\"lab\"");
         assert_eq!(PeerApp::decode(&app.encode()), Ok(Some(app)));
         for left in [false, true] {
-            let unit = PeerUnit { hostname: HostName::new("juju-c9fc6f-1").unwrap(), left };
+            let keys = left.then(|| KeyAcknowledgement { ids: vec!["k1".to_owned()] });
+            let unit = PeerUnit { hostname: HostName::new("juju-c9fc6f-1").unwrap(), left, keys };
             assert_eq!(unit.encode()["hostname"], "\"juju-c9fc6f-1\"");
             assert_eq!(unit.encode().contains_key("left"), left);
             assert_eq!(PeerUnit::decode(&unit.encode()), Ok(Some(unit)));

@@ -156,6 +156,8 @@ pub enum FollowerCondition {
     TooNew { own: SlurmVersion, controllers: SlurmVersion, app: AppName },
     /// There is no key on the disk, and none to be had.
     NoKey { app: AppName, malformed: bool, why: Option<Unreadable> },
+    /// Which keys this unit has was said, and Juju has not shown it yet.
+    Acknowledging,
     /// The daemon does not run.
     Stopped,
     /// The daemon ended badly: how, and what it complained about.
@@ -181,7 +183,7 @@ impl FollowerCondition {
         Some(match self {
             Self::NotRelated(app) => Status::blocked(format!("no controller: `juju integrate {app} slurmctld`")),
             Self::RelationExpected => Status::waiting("for the relation with the controllers"),
-            Self::StaleRelation => return None,
+            Self::StaleRelation | Self::Acknowledging => return None,
             Self::NoData(app) => Status::waiting(format!("for {app} to publish its address")),
             Self::UnusableData { app, why } => Status::blocked(format!("{app}: {why}")),
             Self::TooNew { own, controllers, app } => {
@@ -211,7 +213,7 @@ impl FollowerCondition {
     /// and the hook of a relation that begins is never lost.
     pub fn needs_retry(&self) -> bool {
         match self {
-            Self::Failing { .. } | Self::StaleRelation => true,
+            Self::Failing { .. } | Self::StaleRelation | Self::Acknowledging => true,
             Self::RelationExpected | Self::NotRelated(_) | Self::UnusableData { .. } | Self::TooNew { .. } => false,
             Self::NoData(_) | Self::NoKey { .. } | Self::Stopped | Self::Silent { .. } => true,
         }

@@ -7,6 +7,7 @@
 //! | how systemd treats the daemon, and the call when it fails | [`service`] |
 //! | to be called again by itself | [`retry`] |
 //! | where its controllers are, their key, and what is missing of both | [`follower`] |
+//! | which keys it has loaded, for the controllers to know | [`acknowledgement`] |
 //! | what is in the secrets with the keys of a cluster | [`key_secret`] |
 //! | what a drain says that a charm made because a node leaves | [`leaving`] |
 //! | notes that outlive a dispatch, a refresh and a reboot | [`note`] |
@@ -22,6 +23,7 @@
 //! It knows no relation but the one that most of these charms have, to the controllers. It decides nothing that differs
 //! between two charms.
 
+pub mod acknowledgement;
 pub mod actions;
 pub mod error;
 pub mod follower;

@@ -148,7 +148,7 @@ mod tests {
         };
         let answers = listed.iter().map(answer).collect();
         let unit = "slurmctld/7".parse().unwrap();
-        let member = Member { unit, host: Some("c3".parse().unwrap()), dying: false, left: false };
+        let member = Member { unit, host: Some("c3".parse().unwrap()), dying: false, left: false, keys: None };
         Seen { listed, members: vec![member], answers, serving: Serving::Host(serving.parse().unwrap()), age: None }
     }
 

@@ -23,10 +23,12 @@ use crate::condition::Condition;
 use crate::daemon::Daemon;
 use crate::extras::Wish;
 use crate::facts::{Ask, Asked, Attempts, Facts};
+use crate::keys::LoadedKeys;
 use crate::names;
 use crate::step::{Outcome, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use slurm_conf::HostName;
 use slurm_conf::overrides::{self, RuntimeSettings};
 use slurm_ops::scontrol::{Candidate, Reconfigure};
 use slurm_ops::slurmdbd::Reach;
@@ -62,6 +64,8 @@ pub struct Rollout<'f> {
     pub daemon: &'f Daemon,
     /// What was set at runtime before a reconfigure whose end nobody has seen.
     pub noted: Option<&'f Overrides>,
+    /// The keys that the slurmctld which serves has to load, and its host.
+    pub keys: Option<(HostName, LoadedKeys)>,
     /// The slurmctld that serves is the one of this machine.
     pub serves: bool,
     /// Why nothing is done, where something should be.
@@ -76,6 +80,13 @@ impl Rollout<'_> {
         let (live, accepted) = (situation.live(), situation.accepted());
         if self.outcome_of_reconfigure(live) == Some(&Reconfigure::Accepted) && !self.is_marked() {
             return self.finish();
+        }
+        // It was about keys alone: there are no other files to put back.
+        if let (Some(Reconfigure::Refused { reason }), Some(_), true) =
+            (self.outcome_of_reconfigure(live), &self.keys, live == accepted)
+        {
+            let why = reason.clone();
+            return Ok(self.held(Condition::Unproven(Some(why))));
         }
         if let Some(rejected) = self.rejected()? {
             return self.restore(rejected);
@@ -102,7 +113,8 @@ impl Rollout<'_> {
         {
             return Ok(steps);
         }
-        if answering && (unproven || self.noted.is_some()) { self.prove(live) } else { Ok(Vec::new()) }
+        let due = unproven || self.noted.is_some() || self.keys.is_some();
+        if answering && due { self.prove(live) } else { Ok(Vec::new()) }
     }
 
     fn is_answering(&self) -> bool {
@@ -158,6 +170,9 @@ impl Rollout<'_> {
             settings = Some(after.partitions);
         }
         steps.push(Step::MarkAccepted(situation.live().files.clone()));
+        if let (Some((host, keys)), Some(note)) = (&self.keys, self.facts.rotation()?.known()) {
+            steps.push(Step::NoteRotation(note.clone().with_loaded(host.as_str(), keys.clone())));
+        }
         // A takeover would restore the partitions of before.
         if let Some((partition, settings)) = situation.live().first_partition().zip(settings) {
             steps.push(Step::SavePartitions { partition, settings, place: situation.place });

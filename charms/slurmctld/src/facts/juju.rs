@@ -1,14 +1,15 @@
 //! Facts that Juju knows, through its hook tools.
 
-use super::{Call, Compute, Follower, MountEndpoint, Peer, RemoteData};
+use super::{Call, Compute, Facts, Follower, MountEndpoint, Peer, RemoteData};
 use crate::controllers::Member;
 use crate::extras::Said;
 use crate::names;
+use crate::rotation::Acknowledgements;
 use charm::runtime::{both, each};
 use charm::tools::GoalState;
 use charm::{AppName, Event, RelationEvent, RelationEventKind, RelationId, UnitName};
-use slurm_interface::{AccountingHost, ComputeData, PeerApp, PeerUnit};
-use slurm_unit::{Error, View};
+use slurm_interface::{AccountingHost, ComputeData, KeyAcknowledgement, PeerApp, PeerUnit};
+use slurm_unit::{Error, Trigger, View};
 
 pub(super) fn call(view: &View) -> Call {
     let ctx = &view.ctx;
@@ -21,6 +22,11 @@ pub(super) fn call(view: &View) -> Call {
         last: view.departs(),
         teardown: is_teardown(&ctx.event),
         broken: broken(&ctx.event),
+        obsolete: match &ctx.event {
+            Event::SecretObsolete { label, revision } => Some((label.clone(), *revision)),
+            _ => None,
+        },
+        secrets_changed: matches!(&ctx.event, Event::Hook(name) if name == "secret-changed"),
     }
 }
 
@@ -84,7 +90,8 @@ pub fn members(view: &View) -> Result<Option<Vec<Member>>, Error> {
         let published = PeerUnit::decode(&bag).ok().flatten();
         let left = published.as_ref().is_some_and(|bag| bag.left);
         let dying = goal.is_dying(&unit);
-        members.push(Member { unit, host: published.map(|bag| bag.hostname), dying, left });
+        let keys = published.as_ref().and_then(|bag| bag.keys.clone()).map(|keys| keys.ids);
+        members.push(Member { unit, host: published.map(|bag| bag.hostname), dying, left, keys });
     }
     Ok(Some(members))
 }
@@ -146,6 +153,40 @@ fn follower(view: &View, endpoint: &'static str, relation: RelationId) -> Result
         Said::Nothing
     };
     Ok(Some(Follower { endpoint, relation, app, stale, published, host }))
+}
+
+/// In a hook no more units are asked than these: each acknowledgement comes with a hook of its own. The retry timer asks
+/// all.
+const MOST_UNITS: usize = 64;
+
+/// Looks at what the units of all other applications that have the key say about it, those excepted who are known to
+/// have acknowledged it. Who exists is taken from the goal state: a machine that is off is there.
+pub(super) fn acknowledgements(view: &View, known: &Facts) -> Result<Acknowledgements, Error> {
+    let (juju, goal) = (&view.juju, view.juju.goal_state()?);
+    let noted = known.rotation().ok().and_then(|noted| noted.known());
+    let keys = known.keys().ok().and_then(|keys| keys.auth.as_ref());
+    let has = |unit: &UnitName| noted.zip(keys).is_some_and(|(noted, keys)| noted.has(unit, keys));
+    let mut units = Vec::new();
+    for endpoint in names::FOLLOWERS.into_iter().chain([names::ENDPOINT_SLURMD]) {
+        let there = goal.all_remote_units(endpoint);
+        if there.is_empty() {
+            continue;
+        }
+        for relation in juju.relations(&view.ctx, endpoint)? {
+            let Some(app) = juju.remote(&view.ctx, &relation)?.app else { continue };
+            let own = there.iter().filter(|unit| unit.app() == app && !has(unit));
+            units.extend(own.map(|unit| (relation.clone(), unit.clone())));
+        }
+    }
+    let most = if view.trigger() == Trigger::Retry { units.len() } else { MOST_UNITS.min(units.len()) };
+    let unasked = units.split_off(most).into_iter().map(|(_, unit)| unit).collect();
+    let said = each(units, |(relation, unit)| {
+        let bag = juju.relation_get_remote_unit(&relation, &unit)?.unwrap_or_default();
+        // What cannot be understood is no acknowledgement.
+        let ids = KeyAcknowledgement::decode(&bag).unwrap_or_default().map(|said| said.ids);
+        Ok::<_, Error>((unit, ids))
+    });
+    Ok(Acknowledgements { said: said.into_iter().collect::<Result<_, _>>()?, unasked })
 }
 
 fn data<E: std::error::Error>(app: &AppName, decoded: &Result<Option<ComputeData>, E>) -> RemoteData {

@@ -24,6 +24,7 @@ use crate::names;
 use crate::neighbours::Neighbours;
 use crate::options::Options;
 use crate::reboots::Reboots;
+use crate::rotation::{Acknowledgements, Rotation};
 use charm::tools::{GoalState, SecretAnswer, SecretInfo};
 use charm::{AppName, Databag, RelationId, UnitName};
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
@@ -122,6 +123,10 @@ charm::facts! {
     recording: Recording(Recording) = machine::recording(view),
     /// The nodes that are to be rebooted.
     reboots: Reboots(Noted<Reboots>) = note::read(&view.host)?,
+    /// How far a key that is being replaced has come. Absent: none is.
+    rotation: Rotation(Noted<Rotation>) = note::read(&view.host)?,
+    /// The units of other applications that have not acknowledged the keys, as far as the note knows, and what they say.
+    acknowledgements: Acknowledgements(Acknowledgements) = juju::acknowledgements(view, known)?,
     /// Who exists, as Juju's controller has it. None: it could not be asked.
     goal_state: GoalState(Option<GoalState>) = juju::goal_state(view),
     /// What slurmctld complained about last.
@@ -138,13 +143,14 @@ charm::facts! {
 }
 
 /// What is read below the configuration directory.
-pub const CONFIGURED: [Question; 6] = [
+pub const CONFIGURED: [Question; 7] = [
     Question::Configuration,
     Question::Keys,
     Question::Rejections,
     Question::Overrides,
     Question::Applications,
     Question::Reboots,
+    Question::Rotation,
 ];
 
 impl Facts {
@@ -173,6 +179,10 @@ pub struct Call {
     pub teardown: bool,
     /// The compute application whose relation this hook ends.
     pub broken: Option<AppName>,
+    /// The secret, by its label, of which nobody tracks this revision any more.
+    pub obsolete: Option<(String, u64)>,
+    /// A secret that this unit has read has another revision.
+    pub secrets_changed: bool,
 }
 
 /// The relation between the units of this application.

@@ -29,7 +29,7 @@ pub(super) fn leave(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
     if peer.own.as_ref().is_none_or(|own| own.left) {
         return rest();
     }
-    let bag = PeerUnit { hostname: host, left: true }.encode();
+    let bag = PeerUnit { hostname: host, left: true, keys: None }.encode();
     Ok(Plan::steps(vec![Step::PublishPeerUnit(peer.relation.clone(), bag)]))
 }
 

@@ -9,10 +9,11 @@ use crate::config::managed_keys::accounting_host;
 use crate::controllers::{Controllers, Serving, Started};
 use crate::facts::Ask;
 use crate::identity::{self, Identity, StateProblem};
+use crate::keys::LoadedKeys;
 use crate::place::Place;
 use crate::step::Step;
 use charm::runtime::Planned;
-use slurm_unit::note::Noted;
+use slurm_conf::HostName;
 
 impl Controller<'_> {
     /// A store that is away: nothing is known about what is on it, and nothing is done to it.
@@ -56,6 +57,17 @@ impl Controller<'_> {
         Ok(Some(Plan::steps(vec![Step::LinkConfiguration { place: Place::Store, stamp }])))
     }
 
+    /// Returns the keys that slurmctld of this machine should have been started with. The one that serves loads them
+    /// with a reconfigure by the leader, who notes it.
+    fn loaded_keys(&self, own: &HostName, serves: bool, noted: Option<&Started>) -> Result<Option<LoadedKeys>, Ask> {
+        let file = self.facts.keys()?.loaded();
+        if !serves || !super::rotation::is_under_way(self.facts)? {
+            return Ok(Some(file));
+        }
+        let loaded = self.facts.rotation()?.known().and_then(|note| note.loaded_on(own.as_str()).cloned());
+        Ok(loaded.or_else(|| noted.and_then(|noted| noted.keys.clone())))
+    }
+
     /// A slurmctld that stands by keeps the list that it was started with, so that it is restarted with a new one. The
     /// one that serves has taken the list from the reconfigure.
     pub(super) fn stand_by(&mut self, situation: &Situation<'_>, controllers: &Controllers) -> Result<Vec<Step>, Ask> {
@@ -71,14 +83,18 @@ impl Controller<'_> {
         {
             self.conditions.push(Condition::BackupServes((host != own).then(|| host.clone())));
         }
-        let current = Started::with(listed, accounting_host(situation.accepted()));
-        let known = *self.facts.started()? == Noted::Known(current.clone());
-        if known || situation.live() != situation.accepted() {
+        let noted = self.facts.started()?.known();
+        let serves = controllers.serving.is(own) || listed.len() == 1;
+        let keys = self.loaded_keys(own, serves, noted)?;
+        let current = Started::with(listed, accounting_host(situation.accepted()), keys);
+        if noted == Some(&current) || situation.live() != situation.accepted() {
             return Ok(Vec::new());
         }
-        let serves = controllers.serving.is(own);
+        // The note of an earlier charm says nothing about keys, which that one did not replace.
+        let only_unsaid = noted.is_some_and(|noted| noted.lacks_only_keys_of(&current))
+            && !super::rotation::is_under_way(self.facts)?;
         match &controllers.serving {
-            _ if serves || listed.len() == 1 => Ok(vec![Step::NoteStarted(current)]),
+            _ if serves || only_unsaid => Ok(vec![Step::NoteStarted(current)]),
             Serving::Host(_) => Ok(vec![Step::RestartStandby, Step::NoteStarted(current)]),
             // The one that serves gives the next sign of life soon.
             Serving::Nobody | Serving::Unknown => {

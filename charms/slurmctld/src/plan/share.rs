@@ -1,6 +1,6 @@
 //! What Juju and other applications learn, last of all.
 
-use super::is_upkeep_due;
+use super::{is_upkeep_due, rotation};
 use crate::condition::Condition;
 use crate::config::Situation;
 use crate::config::managed_keys::accounting_host;
@@ -15,7 +15,8 @@ use charm::tools::{SecretAnswer, SecretContent, SecretInfo, Unreadable};
 use charm::{AppName, Databag, RelationId, SecretId};
 use slurm_conf::ControllerAddress;
 use slurm_interface::{
-    AccountingKeys, ControllerData, MountPoint, MountRequest, PeerApp, PeerUnit, RestData, SecretUri, conf_digest,
+    AccountingKeys, ControllerData, KeyAcknowledgement, MountPoint, MountRequest, PeerApp, PeerUnit, RestData,
+    SecretUri, conf_digest,
 };
 use slurm_unit::note::Noted;
 use slurm_unit::service::ServiceStep;
@@ -23,11 +24,15 @@ use std::hash::{Hash, Hasher};
 
 /// What has to be said before there is a store: the host of this unit, and which file system the cluster needs.
 pub(super) fn announce(facts: &Facts) -> Result<Vec<Step>, Ask> {
-    let host = &facts.host()?.name;
-    let own = |own: &PeerUnit| own.hostname == *host && !own.left;
-    let unheard = facts.peer()?.as_ref().filter(|peer| !peer.own.as_ref().is_some_and(own));
+    let hostname = facts.host()?.name.clone();
+    let started = facts.started()?.known().and_then(|started| started.keys.clone());
+    // What is not known is not taken back.
+    let before = facts.peer()?.as_ref().and_then(|peer| peer.own.as_ref()?.keys.clone());
+    let keys = started.map(|keys| KeyAcknowledgement { ids: keys.auth }).or(before);
+    let wanted = PeerUnit { hostname, left: false, keys };
+    let unheard = facts.peer()?.as_ref().filter(|peer| peer.own.as_ref() != Some(&wanted));
     let publish = unheard.map(|peer| {
-        let bag = PeerUnit { hostname: host.clone(), left: false }.encode();
+        let bag = wanted.encode();
         Step::PublishPeerUnit(peer.relation.clone(), bag)
     });
     Ok(publish.into_iter().chain(request_mount(facts)?).collect())
@@ -211,11 +216,11 @@ fn peer(situation: &Situation<'_>, facts: &Facts, on_store: bool) -> Result<Vec<
     let host = &situation.host.name;
     let mut steps = Vec::new();
     if peer.own.as_ref().is_none_or(|own| own.hostname != *host) {
-        let bag = PeerUnit { hostname: host.clone(), left: false }.encode();
+        let bag = PeerUnit { hostname: host.clone(), left: false, keys: None }.encode();
         steps.push(Step::PublishPeerUnit(peer.relation.clone(), bag));
     }
     // A list that slurmctld has accepted: the other controllers start with it.
-    let signal = if on_store { restart_signal(situation) } else { String::new() };
+    let signal = if on_store { restart_signal(situation, facts)? } else { String::new() };
     if let Some(cluster_name) = situation.identity.given.clone()
         && *facts.leader()?
         && (peer.cluster_name.is_none() || peer.restart_signal != signal)
@@ -226,15 +231,17 @@ fn peer(situation: &Situation<'_>, facts: &Facts, on_store: bool) -> Result<Vec<
     Ok(steps)
 }
 
-/// Returns a word that is another one for another list of controllers, and another slurmdbd. It wakes the others; what
-/// they do follows from the file.
-fn restart_signal(situation: &Situation<'_>) -> String {
+/// Returns a word that is another one for another list of controllers, another slurmdbd and other keys. It wakes the
+/// others; what they do follows from the files.
+fn restart_signal(situation: &Situation<'_>, facts: &Facts) -> Result<String, Ask> {
+    let keys = facts.keys()?.loaded();
     let mut hasher = std::hash::DefaultHasher::new();
+    (keys.auth, keys.jwt).hash(&mut hasher);
     situation.accepted().controllers().hash(&mut hasher);
     if let Some(host) = accounting_host(situation.accepted()) {
         host.hash(&mut hasher);
     }
-    format!("{:016x}", hasher.finish())
+    Ok(format!("{:016x}", hasher.finish()))
 }
 
 /// The secret that compute units read, and who is told of it. Its content is looked at in upkeep only.
@@ -257,7 +264,10 @@ fn auth_secret(
     let Some(info) = facts.auth_info()? else { return Ok(add(facts, Key::Auth, key)?.into_iter().collect()) };
     let mut steps = Vec::new();
     if upkeep {
-        steps.extend(refill(Key::Auth, &info.id, facts.auth_content()?, key));
+        if let Some(refill) = refill(Key::Auth, &info.id, facts.auth_content()?, key) {
+            steps.extend(rotation::before_refill(facts, info.revision)?);
+            steps.push(refill);
+        }
     }
     let uuid = &facts.call()?.model_uuid;
     let Some(own) = uri(&info.id, uuid) else { return Ok(steps) };

@@ -25,6 +25,7 @@ use crate::neighbours::Neighbours;
 use crate::options::{Options, Texts};
 use crate::place::Place;
 use crate::reboots::Reboots;
+use crate::rotation::{Acknowledgements, Rotation};
 use crate::step::{Luggage, NodeChange, Outcome, Step};
 use charm::runtime::{Condition as _, Facts as _};
 use charm::tools::{SecretAnswer, SecretContent, SecretInfo, Unreadable, secret::Access};
@@ -129,6 +130,9 @@ pub(crate) struct World {
     pub partitions: BTreeMap<String, BTreeMap<String, String>>,
     pub load: Load,
     pub applications: Noted<Applications>,
+    pub rotation: Noted<Rotation>,
+    pub acknowledgements: Acknowledgements,
+    pub obsolete: Option<(String, u64)>,
     pub reboots: Noted<Reboots>,
     /// The application whose relation this hook ends.
     pub broken: Option<charm::AppName>,
@@ -232,6 +236,9 @@ impl World {
             partitions: BTreeMap::new(),
             load: Load { nodes: 0, jobs: 0 },
             applications: Noted::Absent,
+            rotation: Noted::Absent,
+            acknowledgements: Acknowledgements::default(),
+            obsolete: None,
             reboots: Noted::Absent,
             broken: None,
             goal: Some(BTreeSet::new()),
@@ -450,7 +457,9 @@ pub(crate) fn wants(app: &str, partition_config: &str) -> RemoteData {
 }
 
 /// What a step may teach. A secret that was just added, and a grant, show in the next dispatch only.
-const QUESTIONS: [Question; 46] = [
+const QUESTIONS: [Question; 48] = [
+    Question::Rotation,
+    Question::Acknowledgements,
     Question::Followers,
     Question::Recording,
     Question::Neighbours,

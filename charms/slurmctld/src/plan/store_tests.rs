@@ -7,6 +7,7 @@ use crate::controllers::{Beat, Member, Serving, Started};
 use crate::daemon::Daemon;
 use crate::facts::{MountEndpoint, StateDirectory, StoreMount};
 use crate::identity::StateProblem;
+use crate::keys::LoadedKeys;
 use crate::names;
 use charm::Databag;
 use slurm_conf::HostName;
@@ -14,13 +15,18 @@ use slurm_interface::ControllerData;
 use slurm_ops::heartbeat::Heartbeat;
 use slurm_unit::note::Noted;
 
+/// The keys of these worlds.
+fn made() -> Option<LoadedKeys> {
+    Some(LoadedKeys { auth: vec!["made".to_owned()], jwt: None })
+}
+
 const OWN: &str = "juju-c9fc6f-0";
 const OTHER: &str = "juju-c9fc6f-1";
 const MOUNTED: StoreMount = StoreMount::Mounted { read_only: false };
 
 fn member(number: usize, host: Option<&str>) -> Member {
     let unit = format!("slurmctld/{number}").parse().unwrap();
-    Member { unit, host: host.map(|host| host.parse().unwrap()), dying: false, left: false }
+    Member { unit, host: host.map(|host| host.parse().unwrap()), dying: false, left: false, keys: None }
 }
 
 fn hosts(names: &[&str]) -> Vec<HostName> {
@@ -96,7 +102,7 @@ fn a_new_cluster_is_made_on_the_store() {
     assert!(place("prepare") < place("link /etc/slurm"));
     assert!(place("link /etc/slurm") < place("make the authentication key"));
     assert!(place("make the authentication key") < place("start slurmctld"));
-    assert_eq!(world.started, Noted::Known(Started::with(&hosts(&[OWN]), None)));
+    assert_eq!(world.started, Noted::Known(Started::with(&hosts(&[OWN]), None, made())));
     assert_eq!(world.link.as_deref(), Some(names::SHARED_CONFIGURATION));
     assert_eq!(world.settled().reported(), "active: primary - UP");
 }
@@ -185,14 +191,15 @@ fn one_that_steps_aside_is_started_when_another_one_serves_or_nobody_does() {
 fn only_a_standby_with_another_list_is_restarted() {
     for (rank, restarts) in [(0, false), (1, true)] {
         // Or with a slurmdbd that is gone.
-        for before in
-            [Started::with(&hosts(&["gone", OWN, OTHER]), None), Started::with(&hosts(&[OWN, OTHER]), Some("d"))]
-        {
+        for before in [
+            Started::with(&hosts(&["gone", OWN, OTHER]), None, made()),
+            Started::with(&hosts(&[OWN, OTHER]), Some("d"), made()),
+        ] {
             let mut world = World::one_of_two(rank);
             world.started = Noted::Known(before);
             world.dispatch(&|_, _| None);
             assert_eq!(world.took("restart slurmctld"), restarts, "{rank}");
-            assert_eq!(world.started, Noted::Known(Started::with(&hosts(&[OWN, OTHER]), None)));
+            assert_eq!(world.started, Noted::Known(Started::with(&hosts(&[OWN, OTHER]), None, made())));
         }
     }
 }
@@ -225,7 +232,7 @@ fn a_standby_that_shortens_the_list_does_not_take_itself_for_the_one_that_serves
     let mut world = world.settled().heard(1);
     world.host.name = third.parse().unwrap();
     world.peer.as_mut().unwrap().own.as_mut().unwrap().hostname = third.parse().unwrap();
-    world.started = Noted::Known(Started::with(&hosts(&[OWN, OTHER, third]), None));
+    world.started = Noted::Known(Started::with(&hosts(&[OWN, OTHER, third]), None, made()));
     world.members = Some(vec![member(1, Some(OTHER)), member(2, Some(third))]);
     world.dispatch(&|_, _| None);
     assert_eq!(live(&world).controllers(), [OTHER, third]);

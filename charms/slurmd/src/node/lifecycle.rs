@@ -7,6 +7,7 @@ use crate::names;
 use serde::{Deserialize, Serialize};
 use slurm_conf::Node;
 use slurm_ops::{HostWriter, files};
+use slurm_unit::acknowledgement::Acknowledged;
 use slurm_unit::note::Note;
 use slurm_unit::{Error, View};
 use std::collections::BTreeMap;
@@ -103,6 +104,10 @@ pub struct BootNote {
     pub address: Option<String>,
     /// When the key was written for which slurmd was last reloaded, in nanoseconds since 1970.
     pub key: Option<u64>,
+    /// A key was about to be written that slurmd has not loaded.
+    pub key_is_due: bool,
+    /// The keys that the controllers know this unit to have.
+    pub acknowledged: Option<Acknowledged>,
 }
 
 impl Note for BootNote {

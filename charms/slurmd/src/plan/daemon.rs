@@ -4,11 +4,13 @@ use super::{Planning, Situation, Tried, made, silence, too_new};
 use crate::names;
 use crate::node::lifecycle::BootNote;
 use crate::step::{NoteReason, Step};
+use charm::RelationId;
 use slurm_interface::ControllerData;
 use slurm_ops::journal::Cause;
 use slurm_ops::scontrol::NodeLookup;
 use slurm_ops::slurmd::SlurmdOptions;
 use slurm_unit::Trigger;
+use slurm_unit::acknowledgement::{self, Next};
 use slurm_unit::follower::KeySecret;
 use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
 
@@ -28,6 +30,11 @@ pub(super) fn prepare(situation: &Situation<'_>, _: &Tried, data: &ControllerDat
     if let KeySecret::Offered(offered) = facts.key_secret()?
         && (key.keys.as_ref() != Some(offered) || !key.private)
     {
+        // Noted first: systemd tells the start of slurmd in whole seconds, and this dispatch may be killed.
+        let boot = &facts.boot()?.note;
+        if !boot.key_is_due && situation.daemon.running != Running::Stopped {
+            steps.push(Step::NoteForBoot(BootNote { key_is_due: true, ..boot.clone() }));
+        }
         let owner = if key.shared { names::SLURM_USER } else { names::KEY_OWNER };
         steps.push(Step::WriteKey { keys: offered.clone(), owner });
     }
@@ -93,6 +100,10 @@ pub(super) fn run(situation: &Situation<'_>, attempts: &Tried, data: &Controller
         }
         NodeLookup::Present(_) if reloaded => Ok(Vec::new()),
         NodeLookup::Present(_) => Ok(match reload_reason(situation, attempts)? {
+            // Only the process that systemd watches is told to reload, and it may be stuck.
+            Some(boot) if situation.daemon.spares_jobs() && *facts.stale_processes()? && !restarted => {
+                vec![Step::RestartDaemon, Step::NoteForBoot(boot)]
+            }
             Some(boot) => vec![Step::ReloadDaemon, Step::NoteForBoot(boot)],
             None => Vec::new(),
         }),
@@ -109,8 +120,23 @@ fn reload_reason(situation: &Situation<'_>, attempts: &Tried) -> Planning<Option
     Ok((address.is_some() || key.is_some()).then(|| BootNote {
         address: address.or(boot.address.as_ref()).cloned(),
         key: key.or(boot.key),
+        key_is_due: boot.key_is_due && key.is_none(),
         ..boot.clone()
     }))
+}
+
+/// Tells the controllers which keys slurmd has loaded. What does not run has none but those of its next start.
+pub(super) fn acknowledge(situation: &Situation<'_>, attempts: &Tried, relation: &RelationId) -> Planning<Next> {
+    let facts = situation.facts;
+    let boot = &facts.boot()?.note;
+    let loaded = match situation.daemon.running {
+        Running::Up => situation.new_key(boot, attempts)?.is_none(),
+        Running::Starting => !situation.has_newer_key()?,
+        Running::Stopped | Running::Failing => true,
+    };
+    let Some(keys) = facts.key_file()?.keys.as_ref().filter(|_| loaded) else { return Ok(Next::Nothing) };
+    let published = attempts.made(|step| matches!(step, Step::Acknowledge(..)));
+    acknowledgement::next(relation, Some(keys), boot.acknowledged.as_ref(), published, || facts.own_bag())
 }
 
 /// Says whether the running daemon can never be what it should be: it is no dynamic node of this name, every

@@ -5,9 +5,13 @@ use super::*;
 use crate::node::lifecycle::BootNote;
 use crate::world::{World, keys, unreachable};
 use charm::tools::Unreadable;
+use slurm_ops::keys::AuthKey;
 use slurm_unit::Trigger;
 use slurm_unit::follower::KeySecret;
+
 use std::time::Duration;
+
+const NOTE: &str = "note what is known until the next boot";
 
 #[test]
 fn without_a_key_nothing_is_started_and_the_unit_looks_again() {
@@ -29,7 +33,7 @@ fn a_key_on_the_disk_goes_on_serving_when_the_secret_is_gone() {
 
 #[test]
 fn a_changed_key_is_written_and_loaded_at_once() {
-    let expected = ["write the authentication key", "reload slurmd", "note why slurmd is reloaded"];
+    let expected = [NOTE, "write the authentication key", "reload slurmd", NOTE];
     let world = check(World::joined().with_secret(KeySecret::Offered(keys("B"))), &expected);
     check(world, &NOTHING);
 }
@@ -37,10 +41,10 @@ fn a_changed_key_is_written_and_loaded_at_once() {
 #[test]
 fn a_key_that_was_written_by_a_dispatch_that_died_is_loaded_once() {
     let mut world = World::joined().with_secret(KeySecret::Offered(keys("B")));
-    world.dispatch_until(1);
-    let later = world.daemon.started.unwrap() + 7;
-    world.key_written = Some(Duration::from_secs(later));
-    let world = check(world, &["reload slurmd", "note why slurmd is reloaded"]);
+    world.dispatch_until(2);
+    // In the very second in which slurmd was started.
+    assert_eq!(world.key_written.unwrap().as_secs(), world.daemon.started.unwrap());
+    let world = check(world, &["reload slurmd", NOTE]);
     check(world, &NOTHING);
 }
 
@@ -48,7 +52,30 @@ fn a_key_that_was_written_by_a_dispatch_that_died_is_loaded_once() {
 fn a_key_is_not_loaded_at_the_price_of_jobs() {
     let mut world = World::joined().with_secret(KeySecret::Offered(keys("B")));
     world.daemon.kill_mode = "control-group".to_owned();
-    check(world, &["write the authentication key"]);
+    let world = check(world, &[NOTE, "write the authentication key"]);
+    assert!(world.boot.note.key_is_due);
+}
+
+#[test]
+fn a_slurmd_that_systemd_has_lost_sight_of_is_restarted_for_a_key() {
+    let mut world = World::joined().with_secret(KeySecret::Offered(keys("B")));
+    world.stale_processes = true;
+    assert_eq!(world.dispatch().steps[..4], [NOTE, "write the authentication key", "restart slurmd", NOTE]);
+    assert!(!world.boot.note.key_is_due);
+}
+
+#[test]
+fn a_key_is_acknowledged_once_slurmd_has_loaded_it() {
+    let set = keys("A").with(AuthKey::new("k2", &"B".repeat(128)).unwrap());
+    let world = World::joined().with_secret(KeySecret::Offered(set));
+    let told = |world: &World| world.own_bag["auth_key_ids"].clone();
+    assert_eq!(told(&world), "[\"k1\"]");
+    let loaded = [NOTE, "write the authentication key", "reload slurmd", NOTE];
+    let steps = [&loaded[..], &[NOTE, "acknowledge the key to slurmctld:3"]].concat();
+    let world = check(world, &steps);
+    assert_eq!(told(&world), "[\"k1\", \"k2\"]");
+    assert!(world.timer, "a later dispatch looks whether Juju has it");
+    check(world.called_by(Trigger::Retry), &[NOTE]);
 }
 
 #[test]
@@ -94,7 +121,7 @@ fn a_node_that_the_controllers_forgot_registers_again() {
 fn a_node_whose_address_changed_registers_again_once() {
     let mut world = World::joined();
     world.moved_from = Some("192.0.2.7".to_owned());
-    let world = check(world, &["reload slurmd", "note why slurmd is reloaded"]);
+    let world = check(world, &["reload slurmd", NOTE]);
     assert_eq!(world.boot.note.address.as_deref(), Some("192.0.2.7"));
     check(world, &NOTHING);
 }

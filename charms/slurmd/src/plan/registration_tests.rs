@@ -321,7 +321,7 @@ fn a_new_node_may_come_up_down_and_stays_so_until_somebody_opens_it() {
     assert!(!is_closed(forgotten.record()));
     // An option that changes later is for new nodes only.
     let mut world = world.with_options(&given([("default-node-state", "down")]));
-    assert_eq!((done(&mut world), world.timer), (Vec::new(), false));
+    assert_eq!((done(&mut world), world.timer), (vec!["note what is known until the next boot".to_owned()], false));
 }
 
 #[test]

@@ -170,7 +170,7 @@ impl<'a> Situation<'a> {
         let now = attempts.made_since(|step| matches!(step, Step::WriteKey { .. }), stirred);
         // systemd tells whole seconds, so a key that was written in the second of the start counts as loaded.
         let later = written.as_secs() > started && boot.key != Some(stamp);
-        Ok((now || later).then_some(stamp))
+        Ok((now || later || boot.key_is_due).then_some(stamp))
     }
 }
 

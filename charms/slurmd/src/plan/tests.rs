@@ -48,6 +48,7 @@ fn the_way_into_the_cluster_has_this_order() {
             "note how the node is",
             "mark the node as joined",
             "open port 6818",
+            "acknowledge the key to slurmctld:3",
         ],
     );
     assert!(world.timer, "until slurmctld has surely saved the node");
@@ -260,6 +261,8 @@ fn a_slurmd_newer_than_its_controllers_is_not_started_and_one_that_runs_is_not_t
     world.installation.version = Some("26.05.1".parse().unwrap());
     world.dispatch();
     assert_eq!(world.daemon.running, Running::Stopped);
+    let mut world = world.later().called_by(Trigger::Retry);
+    world.dispatch();
     assert!(!world.timer, "Juju tells when the controllers have been upgraded");
     let mut world = World::joined();
     world.installation.version = Some("26.05.1".parse().unwrap());

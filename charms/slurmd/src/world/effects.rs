@@ -68,6 +68,7 @@ impl World {
                 record.comment = comment.clone();
                 record.state.retain(|state| !*resume || state != "DRAIN");
             }
+            Step::Acknowledge(_, bag) => self.own_bag.extend(bag.clone()),
             Step::OpenPort => self.port_open = true,
             Step::ClosePort => self.port_open = false,
             Step::DrainNode => set_aside(self.record_mut(), "DRAIN", slurm_unit::LEAVING_REASON),

@@ -74,6 +74,7 @@ impl Model {
             elected: false,
             options: None,
             secrets: BTreeMap::new(),
+            obsolete: BTreeSet::new(),
             relations: BTreeMap::new(),
             failed: None,
             deaf_to: BTreeSet::new(),
@@ -146,6 +147,15 @@ impl Model {
         }
     }
 
+    /// Has the agent of a unit run nothing, as on a machine that is off, or go on.
+    pub fn switch(&self, unit: &UnitName, on: bool) {
+        let mut agenda = self.agenda();
+        match on {
+            true => agenda.off.remove(unit),
+            false => agenda.off.insert(unit.clone()),
+        };
+    }
+
     /// Runs hooks until nobody has anything left to be told. Timers do not call.
     #[track_caller]
     pub fn run_hooks(&self) -> Vec<Ran> {
@@ -179,7 +189,8 @@ impl Model {
         let of = |(unit, agent): (&UnitName, &Agent)| -> Vec<(UnitName, String)> {
             agent.machine.timers(unit).into_iter().map(|event| (unit.clone(), event)).collect()
         };
-        agenda.agents.iter().filter(|(unit, _)| !agenda.in_hook.contains(*unit)).flat_map(of).collect()
+        let busy = |unit: &UnitName| agenda.in_hook.contains(unit) || agenda.off.contains(unit);
+        agenda.agents.iter().filter(|(unit, _)| !busy(unit)).flat_map(of).collect()
     }
 
     /// Runs the next hook of every unit that has one, one after the other. None: nobody has anything left to be told.
@@ -230,7 +241,7 @@ impl Model {
     fn run_next(&self, unit: &UnitName) -> Option<Vec<Ran>> {
         let (step, hook, seen) = {
             let (mut agenda, mut state) = (self.agenda(), self.state());
-            if agenda.in_hook.contains(unit) {
+            if agenda.in_hook.contains(unit) || agenda.off.contains(unit) {
                 return None;
             }
             let step = agenda.due(&state, unit)?;
@@ -278,6 +289,7 @@ impl Model {
             Step::Created(number) => agent.relations.entry(*number).or_default().created = true,
             Step::Elected => agent.elected = true,
             Step::Secret(id) => drop(agent.secrets.insert(id.clone(), seen.revision)),
+            Step::Obsolete(id, revision) => drop(agent.obsolete.insert((id.clone(), *revision))),
             Step::Config => agent.options = Some(seen.options),
             Step::Start => (agent.started, agent.has_started) = (true, true),
             Step::Departed(number, gone) => {

@@ -69,10 +69,20 @@ pub(super) struct Secret {
     pub(super) owner: AppName,
     pub(super) label: String,
     pub(super) revisions: Vec<BTreeMap<String, String>>,
+    /// Revisions that the owner has removed.
+    pub(super) removed: BTreeSet<usize>,
     pub(super) grants: BTreeSet<u64>,
 }
 
 impl State {
+    /// Returns the revisions of a secret that nobody tracks any more, and that its owner has not removed.
+    pub(super) fn obsolete(&self, id: &str) -> Vec<usize> {
+        let Some(secret) = self.secrets.get(id) else { return Vec::new() };
+        let readers = || self.apps.values().flat_map(|app| app.units.values()).filter_map(|unit| unit.read.get(id));
+        let tracked = |revision: &usize| readers().any(|(read, _)| read == revision);
+        (1..secret.revisions.len()).filter(|own| !secret.removed.contains(own) && !tracked(own)).collect()
+    }
+
     pub(super) fn unit(&mut self, unit: &UnitName) -> Result<&mut Unit, Impossible> {
         let found = self.apps.get_mut(&unit.app()).and_then(|app| app.units.get_mut(unit));
         found.ok_or_else(|| Impossible::new(format!("there is no unit {unit}")))

@@ -17,6 +17,8 @@ mod leaving_strangers;
 mod logins;
 mod moving;
 mod moving_knife;
+mod rotation;
+mod rotation_knife;
 mod stage;
 mod store;
 mod store_knife;

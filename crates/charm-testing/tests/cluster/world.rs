@@ -7,6 +7,7 @@ use sackd_charm::Sackd;
 use slurm_unit::{Hands, View};
 use slurmctld_charm::Slurmctld;
 use slurmd_charm::Slurmd;
+use slurmrestd_charm::Slurmrestd;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -16,6 +17,8 @@ pub const SLURMCTLD: &str = include_str!("../../../../charms/slurmctld/charmcraf
 pub const SLURMD: &str = include_str!("../../../../charms/slurmd/charmcraft.yaml");
 
 pub const SACKD: &str = include_str!("../../../../charms/sackd/charmcraft.yaml");
+
+pub const SLURMRESTD: &str = include_str!("../../../../charms/slurmrestd/charmcraft.yaml");
 
 pub const KEY_FILE: &str = "/etc/slurm/slurm.jwks";
 pub const CONF: &str = "/etc/slurm/slurm.conf";
@@ -106,6 +109,17 @@ impl World {
         let machine = FakeMachine::of(&unit).in_cluster(&self.slurm).under(self.model.knife());
         self.model.host(&unit, &machine, Sackd::EVENTS, charm_of::<Sackd>(machine.clone())).unwrap();
         self.machines.insert(unit.clone(), machine);
+        unit
+    }
+
+    /// A unit of the REST API, integrated.
+    pub fn add_rest(&mut self) -> UnitName {
+        let app = self.model.deploy("rest", SLURMRESTD).unwrap();
+        let unit = self.model.add_unit(&app).unwrap();
+        let machine = FakeMachine::of(&unit).in_cluster(&self.slurm).under(self.model.knife());
+        self.model.host(&unit, &machine, Slurmrestd::EVENTS, charm_of::<Slurmrestd>(machine.clone())).unwrap();
+        self.machines.insert(unit.clone(), machine);
+        self.model.integrate((&self.controllers, "slurmrestd"), (&app, "slurmctld")).unwrap();
         unit
     }
 
@@ -279,12 +293,19 @@ impl World {
             }
         }
         let secret = self.model.secret(&self.controllers, AUTH_SECRET).unwrap_or_default();
+        // Ids of keys are random as well.
+        let id = secret.get("keyid").cloned().unwrap_or_default();
+        files.values_mut().for_each(|text| *text = text.replace(&id, "<key>"));
+        let masked = |mut bag: charm::Databag| {
+            bag.values_mut().for_each(|text| *text = text.replace(&id, "<key>"));
+            bag
+        };
         let holds = |key: &Option<String>| key.as_ref().is_some_and(|text| text.contains(&secret["key"]));
         End {
             keys_agree: keys.iter().all(holds),
             files,
             bags: [&self.controllers, &self.computes].map(|app| self.model.app_bag(relation, app)).into(),
-            unit_bags: self.units().iter().map(|unit| self.model.unit_bag(relation, unit)).collect(),
+            unit_bags: self.units().iter().map(|unit| masked(self.model.unit_bag(relation, unit))).collect(),
             grants: self.model.grants(&self.controllers, AUTH_SECRET),
             ports: self.units().iter().map(|unit| self.model.ports(unit)).collect(),
             statuses: self.units().iter().map(|unit| self.status(unit.as_str())).collect(),

@@ -51,6 +51,8 @@ pub struct Settled<C: Charm> {
     pub facts: C::Facts,
     /// The names of the steps that were taken.
     pub steps: Vec<String>,
+    /// Why the unit is not as it should be.
+    pub conditions: Vec<C::Condition>,
 }
 
 impl<C: Charm> Dispatch<'_, C> {
@@ -89,7 +91,7 @@ impl<C: Charm> Dispatch<'_, C> {
                 Err(ask) => self.answer(&mut facts, ask)?,
                 Ok(Plan { steps, conditions }) if steps.is_empty() => {
                     self.finish(&facts, &conditions, shown)?;
-                    return Ok(Settled { facts, steps: taken });
+                    return Ok(Settled { facts, steps: taken, conditions });
                 }
                 Ok(Plan { steps, .. }) => {
                     for step in steps {

@@ -58,6 +58,12 @@ impl GoalState {
         self.relations.get(endpoint).is_some_and(|members| members.contains_key(unit.as_str()))
     }
 
+    /// Returns the remote units at an endpoint, being removed or not.
+    pub fn all_remote_units(&self, endpoint: &str) -> Vec<UnitName> {
+        let members = self.relations.get(endpoint).into_iter().flat_map(BTreeMap::keys);
+        members.filter_map(|name| name.parse().ok()).collect()
+    }
+
     /// Returns the remote units at an endpoint that are to stay.
     pub fn remote_units(&self, endpoint: &str) -> Vec<UnitName> {
         self.relations.get(endpoint).map(staying).unwrap_or_default()

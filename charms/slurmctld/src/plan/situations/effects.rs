@@ -96,6 +96,10 @@ impl World {
             Step::StopDaemon => self.daemon = Daemon::Stopped,
             Step::SecureKeys => self.keys.private = true,
             Step::MakeWorldReadable => self.world_readable = true,
+            Step::WriteKeys(keys) => self.keys.auth = Some(keys.clone()),
+            Step::NoteRotation(rotation) => self.rotation = Noted::Known(rotation.clone()),
+            Step::ForgetRotation => self.rotation = Noted::Absent,
+            Step::DropRevision(..) => {}
             Step::MakeKey(Key::Auth) => self.keys.auth = Some(keys("made")),
             Step::MakeKey(Key::Jwt) => self.keys.jwt = Some(token_key("m")),
             Step::RestoreKey(Key::Auth, content) => self.keys.auth = key_secret::keys(content),

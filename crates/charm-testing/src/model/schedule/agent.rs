@@ -17,6 +17,8 @@ pub(in crate::model) struct Agenda {
     pub(super) ending: BTreeSet<u64>,
     /// Units that are in a hook. What else they have to be told waits.
     pub(super) in_hook: BTreeSet<UnitName>,
+    /// Units whose machine is off.
+    pub(super) off: BTreeSet<UnitName>,
 }
 
 /// The agent of a unit: what its charm has been told.
@@ -33,6 +35,8 @@ pub(super) struct Agent {
     pub(super) elected: bool,
     pub(super) options: Option<BTreeMap<String, Value>>,
     pub(super) secrets: BTreeMap<String, usize>,
+    /// Revisions that it has called obsolete.
+    pub(super) obsolete: BTreeSet<(String, usize)>,
     pub(super) relations: BTreeMap<u64, Scope>,
     pub(super) failed: Option<Step>,
     /// Relations about which nothing reaches it any more.
@@ -62,6 +66,7 @@ pub(super) enum Step {
     Created(u64),
     Elected,
     Secret(String),
+    Obsolete(String, usize),
     Config,
     Start,
     Departed(u64, UnitName),
@@ -139,6 +144,10 @@ pub(super) fn hook(state: &State, unit: &UnitName, step: &Step, forgetful: bool)
         Step::Secret(id) => {
             let read = state.apps.get(&unit.app()).and_then(|app| app.units.get(unit)?.read.get(id));
             Hook::secret_changed(id, read.map_or("", |(_, label)| label.as_str()))
+        }
+        Step::Obsolete(id, revision) => {
+            let label = state.secrets.get(id).map(|secret| secret.label.clone());
+            Hook::secret_obsolete(id, &label.unwrap_or_default(), *revision)
         }
         Step::Created(number) => {
             let (id, remote) = ends(number);
@@ -229,6 +238,11 @@ impl Agenda {
         });
         if let Some((id, _)) = news {
             return Some(Step::Secret(id.clone()));
+        }
+        let owned = state.secrets.iter().filter(|(_, secret)| leads && secret.owner == unit.app());
+        let mut obsolete = owned.flat_map(|(id, _)| state.obsolete(id).into_iter().map(move |own| (id.clone(), own)));
+        if let Some((id, revision)) = obsolete.find(|one| !agent.obsolete.contains(one)) {
+            return Some(Step::Obsolete(id, revision));
         }
         if agent.options.as_ref() != Some(&app.options) {
             return Some(Step::Config);

@@ -31,7 +31,8 @@ impl Inner {
             return refused(format!("secret with label \"{label}\" already exists"));
         }
         let id = self.draft.new_secret_id();
-        let secret = Secret { owner, label, revisions: vec![content], grants: BTreeSet::new() };
+        let secret =
+            Secret { owner, label, revisions: vec![content], removed: BTreeSet::new(), grants: BTreeSet::new() };
         self.draft.secrets.insert(id.clone(), secret);
         self.added.insert(id.clone());
         Ok(format!("secret://{}/{id}\n", super::super::MODEL_UUID))
@@ -115,7 +116,10 @@ impl Inner {
                 }
             }
             ("secret-remove", _) if arguments.option("--revision").is_none() => drop(self.draft.secrets.remove(&id)),
-            ("secret-remove", _) => {}
+            ("secret-remove", _) => {
+                let revision = arguments.option("--revision").and_then(|text| text.parse::<usize>().ok());
+                secret.removed.extend(revision);
+            }
             _ => return misused("missing relation or application or unit"),
         }
         Ok(String::new())
