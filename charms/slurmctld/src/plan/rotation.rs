@@ -74,7 +74,7 @@ pub(super) fn before_refill(facts: &Facts, revision: u64) -> Result<Option<Step>
     };
     let signs = content.get(key_secret::KEY_ID).unwrap_or_default();
     let tracked = note.clone().with_tracked(revision, signs);
-    Ok((tracked != *note).then(|| Step::NoteRotation(tracked)))
+    Ok((tracked != *note).then_some(Step::NoteRotation(tracked)))
 }
 
 /// A revision that nobody tracks any more is removed, so that the old key is nowhere.

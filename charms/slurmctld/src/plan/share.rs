@@ -263,11 +263,9 @@ fn auth_secret(
     }
     let Some(info) = facts.auth_info()? else { return Ok(add(facts, Key::Auth, key)?.into_iter().collect()) };
     let mut steps = Vec::new();
-    if upkeep {
-        if let Some(refill) = refill(Key::Auth, &info.id, facts.auth_content()?, key) {
-            steps.extend(rotation::before_refill(facts, info.revision)?);
-            steps.push(refill);
-        }
+    if upkeep && let Some(refill) = refill(Key::Auth, &info.id, facts.auth_content()?, key) {
+        steps.extend(rotation::before_refill(facts, info.revision)?);
+        steps.push(refill);
     }
     let uuid = &facts.call()?.model_uuid;
     let Some(own) = uri(&info.id, uuid) else { return Ok(steps) };
