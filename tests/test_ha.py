@@ -168,6 +168,7 @@ def test_a_machine_that_is_rebooted_in_order_loses_nothing(trio, story):
 @pytest.mark.parametrize("fault", ["killed", "stopped", "frozen", "store_frozen", "store_killed"])
 def test_jobs_run_through(trio, story, fault):
     getattr(stories, fault)(trio, story)
+    assert not story.undone
 
 
 @slow
