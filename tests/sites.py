@@ -40,6 +40,8 @@ class Site(Faults):
     def __init__(self, cluster):
         self.cluster = cluster
         self.client = None
+        # Machines that did not answer last time. Each look at one of them takes as long as a takeover.
+        self.quiet = set()
 
     # To be said by those who set it up
 
@@ -66,12 +68,15 @@ class Site(Faults):
             raise Silent(f"{machine}: {script}: {getattr(error, 'stderr', error)}") from error
 
     def anywhere(self, script):
-        """The same on whichever controller answers."""
+        """The same on whichever controller answers, first on those that did last time."""
         problems = []
-        for machine in self.controllers().values():
+        for machine in sorted(self.controllers().values(), key=lambda machine: machine in self.quiet):
             try:
-                return self.look(machine, script)
+                found = self.look(machine, script)
+                self.quiet.discard(machine)
+                return found
             except Silent as error:
+                self.quiet.add(machine)
                 problems.append(str(error))
         raise Silent("; ".join(problems))
 
@@ -168,6 +173,18 @@ class Site(Faults):
     def slurm(self, script, seconds=30):
         """Runs a client of Slurm as root on a node."""
         return self.look(self.worker(), script, seconds)
+
+    def alone(self, host, script, seconds=30):
+        """Runs a client of Slurm as root on a controller, with a configuration that names no other one."""
+        place = "/run/ha-alone"
+        lines = [
+            f"mkdir -p {place}",
+            f"cp --recursive --dereference /etc/slurm/. {place}/",
+            f"sed --in-place '/^SlurmctldHost=/{{/^SlurmctldHost={host}\\b/!d}}' {place}/slurm.conf",
+            f"export SLURM_CONF={place}/slurm.conf",
+            script,
+        ]
+        return self.look(self.controllers()[host], " && ".join(lines), seconds)
 
     def daemon(self, host):
         """State of a slurmctld for systemd: `active`, `failed` …"""

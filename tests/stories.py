@@ -5,6 +5,7 @@ was. Its first phase is the fault; the second one is the way back, which costs b
 """
 import time
 
+from cluster import LITTLE
 
 # How long a fault lasts that ends by itself, in seconds: longer than a takeover needs.
 LASTS = 30
@@ -79,19 +80,27 @@ def cut_off(site, tally):
 
 
 def frozen(site, tally):
-    """The machine stands still, and goes on when another one has served for a while."""
+    """The machine stands still, and goes on when another one has served for a while. Its kernel takes connections, so
+    that clients get no answer. What is done by one that asks the other controller alone has to be so afterwards."""
     primary = site.order()[0]
+    before = site.submit("sleep 3600", "--hold")
+    site.await_saved()
+    # It has jobs again that are not saved.
+    tally.await_accepted(time.time() + 2)
     tally.crash("fault")
     fault = time.time()
     site.machine("freeze", primary)
     try:
-        site.await_serving(primary, others=True, answers=False)
+        serving = site.await_serving(primary, others=True, answers=False)
+        done = Work(site, before, lambda script: site.alone(serving, script))
         site.pause_until(fault + LASTS)
     finally:
         site.machine("thaw", primary)
     tally.await_accepted(time.time())
     tally.phase("return")
     site.recover(primary)
+    tally.undone = done.undone()
+    done.clear()
 
 
 def store_frozen(site, tally):
@@ -128,13 +137,16 @@ ALL = (killed, stopped, rebooted, powered_off, cut_off, frozen, store_frozen, st
 class Work:
     """What a user and an administrator do while a backup serves."""
 
-    def __init__(self, site, before):
+    def __init__(self, site, before, slurm=None):
+        """`slurm` runs a client, if not in the usual way."""
         self.site = site
         self.cancelled = before
-        self.held = site.submit("sleep 3600", "--hold")
         self.drained = list(site.nodes())[-1]
-        site.slurm(f"scancel {before}")
-        site.slurm(f"scontrol update nodename={self.drained} state=drain reason=work")
+        slurm = slurm or site.slurm
+        submit = f"sbatch --parsable {LITTLE} --output=/dev/null --chdir=/tmp --hold --wrap 'sleep 3600'"
+        self.held = slurm(submit).strip()
+        slurm(f"scancel {before}")
+        slurm(f"scontrol update nodename={self.drained} state=drain reason=work")
 
     def undone(self):
         """Names of what is not so any more."""

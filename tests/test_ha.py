@@ -106,6 +106,25 @@ def test_a_controller_waits_for_its_store(site):
     site.cancel(job)
 
 
+@slow
+def test_a_single_controller_that_stood_still_goes_on(site):
+    """Nobody can have taken over, so that it keeps what it accepted last and has not saved yet."""
+    [first] = site.scale(1).order()
+    before = site.identity(first)
+    job = site.submit("true", "--hold")
+    site.machine("freeze", first)
+    try:
+        site.pause_until(time.time() + 2 * sites.TIMEOUT)
+    finally:
+        site.machine("thaw", first)
+    eventually(site.answers, bool, "the controller answers", 30)
+    # A fence that was closed has killed it by now, and started it again.
+    for_a_while(lambda: site.identity(first), lambda seen: seen == before, "starts of slurmctld", 5)
+    assert site.fence_state(first) == "open"
+    assert site.job(job).get("JobState") == "PENDING"
+    site.cancel(job)
+
+
 @pytest.mark.core
 def test_two_controllers_join_at_once(site):
     """Order kept, primary and nodes untouched, submissions go on."""
@@ -149,6 +168,7 @@ def test_a_machine_that_is_rebooted_in_order_loses_nothing(trio, story):
 @pytest.mark.parametrize("fault", ["killed", "stopped", "frozen", "store_frozen", "store_killed"])
 def test_jobs_run_through(trio, story, fault):
     getattr(stories, fault)(trio, story)
+    assert not story.undone
 
 
 @slow

@@ -276,20 +276,58 @@ thread_local! {
     static AHEAD: Cell<u64> = const { Cell::new(0) };
 }
 
+/// A clock that goes on by as much as a test says.
+fn clock() -> Duration {
+    Duration::from_secs(1000 + AHEAD.get())
+}
+
 #[test]
 fn a_machine_that_stood_still_is_closed_before_anything_else() {
-    fn clock() -> Duration {
-        Duration::from_secs(1000 + AHEAD.get())
-    }
     let stage = Stage::new();
+    stage.set(&Settings { others: vec!["c2".to_owned()], ..Stage::settings() });
     let mut watch = Watch::with_clock(stage.machine.clone(), clock);
     stage.open(&mut watch);
     AHEAD.set(60);
-    watch.turn(&stage.daemon, Instant::now());
+    watch.turn(&stage.daemon, Instant::now() + Duration::from_secs(5));
     assert_eq!(stage.told(), ["hold", "kill", "release"]);
     assert_eq!(fence::look(&stage.machine.host()).unwrap().why, Some(Why::Frozen));
     stage.open(&mut watch);
     assert_eq!(stage.told().last(), Some(&"start"));
+}
+
+/// What it accepted last is in its memory only.
+#[test]
+fn a_single_controller_that_stood_still_goes_on_once_the_store_has_answered() {
+    let stage = Stage::new();
+    let mut watch = Watch::with_clock(stage.machine.clone(), clock);
+    stage.open(&mut watch);
+    AHEAD.set(60);
+    watch.turn(&stage.daemon, Instant::now() + Duration::from_secs(5));
+    assert_eq!(stage.told(), ["hold", "release"]);
+    assert!(fence::look(&stage.machine.host()).unwrap().is_open());
+    assert_eq!(stage.daemon.calls.take(), 0, "nothing has changed");
+}
+
+#[test]
+fn a_single_controller_that_stood_still_is_ended_if_anybody_may_have_come() {
+    type Event = fn(&Stage);
+    let cases: [(&str, Event); 4] = [
+        ("joined", |stage| stage.write("store/.probe-c2", "")),
+        ("served", |stage| stage.heartbeat(1)),
+        ("adopted", |stage| stage.write("store/state/.cluster", "other\n")),
+        ("silent", |stage| drop(stage.silence())),
+    ];
+    for (name, happen) in cases {
+        let stage = Stage::new();
+        AHEAD.set(0);
+        let mut watch = Watch::with_clock(stage.machine.clone(), clock);
+        stage.open(&mut watch);
+        happen(&stage);
+        AHEAD.set(60);
+        watch.turn(&stage.daemon, Instant::now() + Duration::from_millis(500));
+        assert_eq!(stage.told(), ["hold", "kill", "release"], "{name}");
+        assert_eq!(fence::look(&stage.machine.host()).unwrap().state, Gate::Closed, "{name}");
+    }
 }
 
 #[test]

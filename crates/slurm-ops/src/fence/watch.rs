@@ -4,6 +4,7 @@
 //! decides.
 
 mod giving;
+mod waking;
 
 use super::control::{self, Request as ControlRequest, Way};
 use super::daemon::{Daemon, DaemonState, Service};
@@ -103,6 +104,8 @@ pub struct Watch {
     no_control: bool,
     /// How far that is.
     way: Option<Way>,
+    /// This machine stood still, and slurmctld is held until the store was looked at.
+    held: Option<waking::Held>,
 }
 
 /// What a charm has to know at once.
@@ -165,6 +168,7 @@ impl Watch {
             wanted: None,
             no_control: false,
             way: None,
+            held: None,
             boot_id,
             machine,
         };
@@ -202,6 +206,7 @@ impl Watch {
         // First of all the clock: this machine may have stood still.
         self.judge(daemon, &settings, true);
         self.probe(&settings, next);
+        self.wake(daemon, &settings, next);
         self.ask_others(&settings);
         self.judge(daemon, &settings, false);
         self.give_way(daemon, &settings, next);
@@ -265,7 +270,7 @@ impl Watch {
     fn judge(&mut self, daemon: &dyn Daemon, settings: &Settings, again: bool) {
         let now = (self.clock)();
         let verdict = decide(now, &self.history, settings);
-        self.history.last_look = now;
+        let stood = now.saturating_sub(std::mem::replace(&mut self.history.last_look, now));
         let was_closed = self.history.closed.is_some();
         self.history.closed = match &verdict {
             Verdict::Closed(why) => Some(why.clone()),
@@ -279,6 +284,11 @@ impl Watch {
             self.tell();
         }
         match verdict {
+            // Nobody takes over from a single one: it is looked first whether it still is one.
+            Verdict::Closed(Why::Frozen) if !was_closed && settings.others.is_empty() => {
+                daemon.hold(&settings.service, true);
+                self.held = Some(waking::Held { stood, woke: now });
+            }
             Verdict::Closed(why) if again || !was_closed => {
                 // Clients have waited for a machine that stood still. What they are told now would be lost.
                 let held = why == Why::Frozen;

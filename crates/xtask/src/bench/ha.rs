@@ -37,7 +37,12 @@ starts what died as soon as the failure is over. `SlurmctldTimeout` is 10 s.
 *Lost* jobs were accepted and never ran, *doubled* ones ran twice, *forgotten* ones ran and nobody knows of them. \
 Slurm writes jobs down some seconds after they change, so those of the last seconds before a crash may be any of \
 these: *unsaved* says how many of the harmed ones they are. \
-*Undone* is what was cancelled, held and drained on the backup during the cut, and was not so after the heal.
+*Undone* is what was cancelled, held and drained on the backup while the primary was cut off or stood still, and was \
+not so after it came back.
+
+A machine that stands still here takes connections all the same, in its kernel. So clients wait for it although the \
+backup serves after some 25 s. When it goes on, a bare primary does so from its memory: the jobs that it had not \
+written down are there, and what the backup did meanwhile is undone. Ours is ended, so that nothing of the backup is.
 ";
 
 /// What one story on one side came to.

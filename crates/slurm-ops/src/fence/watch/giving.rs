@@ -65,17 +65,22 @@ impl Watch {
     /// Has the child write what became of a request for control, and tells whether it did.
     fn write_control(&mut self, settings: &Settings, text: &str, next: Instant) -> bool {
         let path = self.machine.host().path(control::path(settings));
-        // It has nothing else to do.
-        let (Some(talk), None) = (&mut self.child.talk, self.child.asked) else { return false };
         let owner = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
         let work = Work::Replace { content: Content(text.as_bytes().to_vec()), mode: 0o600, owner };
-        match talk.send(&Request { path, work }, next).and_then(|()| talk.receive(next.max(Instant::now() + PAUSE))) {
-            Ok(answer) => answer.is_ok(),
+        self.have_done(&Request { path, work }, next).is_some()
+    }
+
+    /// Has the child do something beside its probes. `None`: it could not, or has not answered in time.
+    pub(super) fn have_done(&mut self, request: &Request, next: Instant) -> Option<serde_json::Value> {
+        // It has nothing else to do.
+        let (Some(talk), None) = (&mut self.child.talk, self.child.asked) else { return None };
+        match talk.send(request, next).and_then(|()| talk.receive(next.max(Instant::now() + PAUSE))) {
+            Ok(answer) => answer.ok(),
             // An answer that comes later must not be taken for that to a probe.
             Err(_) => {
                 talk.kill();
                 (self.child.killed, self.child.asked) = (true, Some(((self.clock)(), Instant::now())));
-                false
+                None
             }
         }
     }
