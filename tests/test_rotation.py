@@ -1,4 +1,4 @@
-"""Keys that rotate while users work: no call fails, a machine that is off holds the phase, and the old key is refused."""
+"""Keys that rotate while users work: no call fails, a machine that is off holds the phase, the old key is refused."""
 import json
 import shlex
 

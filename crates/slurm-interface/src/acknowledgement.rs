@@ -3,7 +3,8 @@
 use crate::databag::{Databag, DecodeError, json, written};
 use serde_json::{Value, json};
 
-const AUTH_KEY_IDS: &str = "auth_key_ids";
+/// It begins as what is a unit's own: a reader who looks for a copy of the application's bag passes it over.
+const AUTH_KEY_IDS: &str = "unit_auth_key_ids";
 /// Many more than a rotation has.
 const MOST: usize = 16;
 const LONGEST_ID: usize = 128;

@@ -4,8 +4,8 @@
 use serde_json::Value;
 use slurm_interface::{
     AccountingHost, AccountingKeys, AgentData, ComputeData, ControllerData, CredentialSource, Databag, DatabaseAnswer,
-    DatabaseRequest, DecodeError, MailPassword, MailRelay, MountRequest, MountState, OciRuntime, PeerApp, PeerUnit,
-    RestData,
+    DatabaseRequest, DecodeError, KeyAcknowledgement, MailPassword, MailRelay, MountRequest, MountState, OciRuntime,
+    PeerApp, PeerUnit, RestData,
 };
 use std::collections::BTreeSet;
 
@@ -38,6 +38,11 @@ fn our_own_examples_are_written_as_they_are_read() {
     check_own!(ComputeData, "slurmd/examples/compute.json");
     check_own!(ComputeData, "slurmd/examples/compute-minimal.json");
     check_own!(ComputeData, "slurmd/examples/compute-every-kind-of-option.json");
+    check_own!(KeyAcknowledgement, "slurmd/examples/unit.json");
+    check_own!(KeyAcknowledgement, "slurmd/examples/unit-rotating.json");
+    check_own!(KeyAcknowledgement, "sackd/examples/unit.json");
+    check_own!(KeyAcknowledgement, "slurmdbd/examples/unit.json");
+    check_own!(KeyAcknowledgement, "slurmrestd/examples/unit.json");
     check_own!(PeerApp, "slurmctld-peer/examples/application.json");
     check_own!(PeerUnit, "slurmctld-peer/examples/unit.json");
     check_own!(PeerUnit, "slurmctld-peer/examples/unit-left.json");
@@ -166,7 +171,20 @@ fn schemas_name_exactly_the_keys_that_are_written() {
     check_schema(contract!("slurmrestd/schema.json"), "requirer", rest);
     check_schema(slurmd, "provider", written!(ComputeData, "slurmd/examples/compute.json"));
     check_schema(peer, "application", written!(PeerApp, "slurmctld-peer/examples/application.json"));
-    check_optional(peer, "unit", written!(PeerUnit, "slurmctld-peer/examples/unit-left.json"), &["left"]);
+    let [unit, left] = [
+        written!(PeerUnit, "slurmctld-peer/examples/unit.json"),
+        written!(PeerUnit, "slurmctld-peer/examples/unit-left.json"),
+    ];
+    let both = unit.clone().into_iter().chain(left.clone()).collect();
+    check_optional(peer, "unit", &both, &["left", "unit_auth_key_ids"]);
+    for (schema, unit) in [
+        (slurmd, written!(KeyAcknowledgement, "slurmd/examples/unit.json")),
+        (contract!("sackd/schema.json"), written!(KeyAcknowledgement, "sackd/examples/unit.json")),
+        (contract!("slurmdbd/schema.json"), written!(KeyAcknowledgement, "slurmdbd/examples/unit.json")),
+        (contract!("slurmrestd/schema.json"), written!(KeyAcknowledgement, "slurmrestd/examples/unit.json")),
+    ] {
+        check_schema(schema, "unit", unit);
+    }
     let accounting = contract!("slurmdbd/schema.json");
     check_schema(accounting, "requirer", written!(AccountingKeys, "slurmdbd/examples/controller.json"));
     check_schema(accounting, "provider", written!(AccountingHost, "slurmdbd/examples/slurmdbd.json"));

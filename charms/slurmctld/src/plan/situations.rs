@@ -3,6 +3,10 @@
 
 mod answers;
 mod effects;
+mod pieces;
+
+use pieces::QUESTIONS;
+pub(crate) use pieces::{keys, token_key};
 
 use super::plan;
 use crate::applications::Applications;
@@ -35,7 +39,6 @@ use slurm_conf::Partition;
 use slurm_conf::overrides::{NodeSettings, PartitionSettings};
 use slurm_interface::{PeerApp, PeerUnit};
 use slurm_ops::fence::FenceState;
-use slurm_ops::keys::{AuthKey, JwtKey, KeySet};
 use slurm_ops::packages::Obstacle;
 use slurm_ops::scontrol::{
     Candidate, ControllerPing, JobRecord, NodeRecord, PartitionState, Reconfigure, ReservationRecord,
@@ -153,15 +156,6 @@ pub(crate) struct World {
     pub conditions: Vec<Condition>,
     /// The names of the steps of the last dispatch.
     pub taken: Vec<String>,
-}
-
-/// The authentication key of this id, alone.
-pub(crate) fn keys(id: &str) -> KeySet {
-    KeySet::of(AuthKey::new(id, &"k".repeat(64)).unwrap())
-}
-
-pub(crate) fn token_key(letter: &str) -> JwtKey {
-    JwtKey::new(&letter.repeat(64)).unwrap()
 }
 
 impl World {
@@ -455,55 +449,3 @@ pub(crate) fn wants(app: &str, partition_config: &str) -> RemoteData {
     let nodeset = partition.nodeset();
     RemoteData::Partition(partition, nodeset)
 }
-
-/// What a step may teach. A secret that was just added, and a grant, show in the next dispatch only.
-const QUESTIONS: [Question; 48] = [
-    Question::Rotation,
-    Question::Acknowledgements,
-    Question::Followers,
-    Question::Recording,
-    Question::Neighbours,
-    Question::Aside,
-    Question::Call,
-    Question::Leader,
-    Question::Options,
-    Question::Leaving,
-    Question::Siblings,
-    Question::Peer,
-    Question::Mount,
-    Question::Members,
-    Question::ConfigurationLink,
-    Question::Heartbeat,
-    Question::Fence,
-    Question::Started,
-    Question::Answers,
-    Question::Computes,
-    Question::PortOpen,
-    Question::RetryTimer,
-    Question::Now,
-    Question::FreshSuffix,
-    Question::Host,
-    Question::Installation,
-    Question::ServiceFiles,
-    Question::Keys,
-    Question::Store,
-    Question::StateProblem,
-    Question::PartitionsSaved,
-    Question::Configuration,
-    Question::Rejections,
-    Question::Overrides,
-    Question::Unit,
-    Question::Complaint,
-    Question::ShutOut,
-    Question::PartitionSettings,
-    Question::NodeSettings,
-    Question::Load,
-    Question::Applications,
-    Question::Reboots,
-    Question::Extras,
-    Question::GoalState,
-    Question::JobRecords,
-    Question::Nodes,
-    Question::Reservations,
-    Question::RejectedHost,
-];

@@ -68,7 +68,7 @@ fn a_slurmd_that_systemd_has_lost_sight_of_is_restarted_for_a_key() {
 fn a_key_is_acknowledged_once_slurmd_has_loaded_it() {
     let set = keys("A").with(AuthKey::new("k2", &"B".repeat(128)).unwrap());
     let world = World::joined().with_secret(KeySecret::Offered(set));
-    let told = |world: &World| world.own_bag["auth_key_ids"].clone();
+    let told = |world: &World| world.own_bag["unit_auth_key_ids"].clone();
     assert_eq!(told(&world), "[\"k1\"]");
     let loaded = [NOTE, "write the authentication key", "reload slurmd", NOTE];
     let steps = [&loaded[..], &[NOTE, "acknowledge the key to slurmctld:3"]].concat();

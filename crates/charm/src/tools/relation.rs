@@ -9,6 +9,8 @@ use crate::name::{AppName, EndpointName, RelationId, UnitName};
 
 /// What Juju itself puts into the bag of every unit.
 const JUJUS_OWN: [&str; 3] = ["egress-subnets", "ingress-address", "private-address"];
+/// How the keys begin that a unit writes about itself. They are no part of a copy of its application's bag.
+const UNITS_OWN: &str = "unit_";
 
 /// Returns the entries of `wanted` that `present` lacks or has otherwise.
 pub fn missing(wanted: Databag, present: &Databag) -> Databag {
@@ -109,8 +111,8 @@ impl Juju {
     ///
     /// An agent keeps what it once read of an application's bag until a hook tells of a change, and after
     /// `remove-relation` and `integrate` that hook may never come. Bags of units that it does not take for members are
-    /// read anew each time. So where the application's bag is empty, the units that exist are looked at:
-    /// [`JujuWriter::relation_set_app_mirrored`] leaves a copy with the leader.
+    /// read anew each time. So where the application's bag is empty, the units that exist are looked at, but for what
+    /// each says about itself: [`JujuWriter::relation_set_app_mirrored`] leaves a copy with the leader.
     pub fn relation_get_remote(&self, relation: &RelationId, app: &AppName) -> Result<Databag, ToolError> {
         let bag = self.relation_get_app(relation, app)?;
         if !bag.is_empty() {
@@ -118,7 +120,7 @@ impl Juju {
         }
         for unit in self.goal_state()?.remote_units(relation.endpoint()).iter().filter(|unit| unit.app() == *app) {
             let mut copy = self.relation_get_remote_unit(relation, unit)?.unwrap_or_default();
-            copy.retain(|key, _| !JUJUS_OWN.contains(&key.as_str()));
+            copy.retain(|key, _| !JUJUS_OWN.contains(&key.as_str()) && !key.starts_with(UNITS_OWN));
             if !copy.is_empty() {
                 self.link.session().deaf_to.insert(relation.clone());
                 return Ok(copy);

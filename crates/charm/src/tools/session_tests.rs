@@ -200,7 +200,7 @@ impl ToolRunner for Deaf {
             }
             line if line.ends_with("--app - compute") => "{}",
             line if line.ends_with("- compute/1") => r#"{"ingress-address":"10.0.0.2","partition":"{}"}"#,
-            line if line.ends_with("- compute/0") => r#"{"ingress-address":"10.0.0.1"}"#,
+            line if line.ends_with("- compute/0") => r#"{"ingress-address":"10.0.0.1","unit_own":"1"}"#,
             other => panic!("{other}"),
         };
         Ok(Output { exit_code: Some(0), stdout: stdout.into(), stderr: Vec::new() })
