@@ -4,6 +4,7 @@ import shlex
 
 import pytest
 
+import host
 from cluster import LITTLE, eventually
 from packing import pack_test_charm
 from test_rest import version
@@ -191,3 +192,19 @@ def test_a_new_token_key_voids_the_tokens_of_before(whole):
     eventually(lambda: with_token(f"SLURM_JWT={token(whole)}").strip(), "in".__eq__, "a new token", 60)
     key = lambda unit: whole.root(unit, "sha256sum", "/etc/slurm/jwt_hs256.key").split()[0]
     eventually(lambda: key("slurmctld/0") == key("slurmdbd/0"), bool, "the key at slurmdbd", 60)
+
+
+@pytest.mark.skipif(not host.is_juju_local(), reason="a charm with ops is packed for its machines")
+def test_a_python_node_has_the_new_key_in_the_end(whole, tmp_path_factory):
+    """It knows one key at a time and says nothing: Juju has to say that it has let go of the old one."""
+    whole.juju.deploy(pack_test_charm(tmp_path_factory.mktemp("charms"), "python_slurmd"), "python")
+    whole.juju.integrate("slurmctld", "python")
+    whole.settle(slurmctld=1, python=1)
+    eventually(lambda: whole.hosts(nodes=1, partition="python"), len, "a job on the Python node", 90)
+    [old] = ids(whole, "slurmctld/0")
+    whole.act("slurmctld/0", "rotate-auth-key")
+    new = await_rotated(whole, old)
+    assert ids(whole, "python/0") == [new]
+    whole.await_state("python-0", "IDLE", 90)
+    assert len(whole.hosts(nodes=1, partition="python")) == 1
+    whole.juju.remove_application("python")

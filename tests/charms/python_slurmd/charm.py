@@ -1,4 +1,5 @@
-"""A compute node as the Python charms have it since August 2026: it leaves its record to the controller.
+"""A compute node as the Python charms have it since August 2026: it leaves its record to the controller, and reloads
+slurmd when the key changes.
 
 When its relation is removed it stops slurmd. When its unit is removed it does nothing at all.
 """
@@ -21,6 +22,7 @@ class Slurmd(ops.CharmBase):
         framework.observe(self.on.install, self._on_install)
         framework.observe(self.on.slurmctld_relation_created, self._on_created)
         framework.observe(self.on.slurmctld_relation_changed, self._on_changed)
+        framework.observe(self.on.secret_changed, self._on_secret_changed)
         framework.observe(self.on.slurmctld_relation_departed, self._on_departed)
         framework.observe(self.on.slurmctld_relation_broken, self._on_broken)
 
@@ -45,17 +47,26 @@ class Slurmd(ops.CharmBase):
         if not (data.get("auth_secret_id") and data.get("controllers")):
             self.unit.status = ops.WaitingStatus("Waiting for controller data")
             return
-        secret = self.model.get_secret(id=data["auth_secret_id"], label="slurm-auth-key").get_content(refresh=True)
-        key = {"alg": "HS256", "kty": "oct", "kid": secret["keyid"], "k": secret["key"]}
-        KEY.parent.mkdir(parents=True, exist_ok=True)
-        KEY.write_text(json.dumps({"keys": [key]}))
-        KEY.chmod(0o600)
+        self._write_key(self.model.get_secret(id=data["auth_secret_id"], label="slurm-auth-key"))
         node = self.unit.name.replace("/", "-")
         servers = ",".join(data["controllers"])
         OPTIONS.write_text(f"SLURMD_OPTIONS=--conf '{self._description()}' -Z -N {node} --conf-server {servers}\n")
         for verb in ("enable", "restart"):
             subprocess.run(["systemctl", verb, "slurmd"], check=True, timeout=90)
         self.unit.status = ops.ActiveStatus()
+
+    def _write_key(self, secret):
+        """It knows a single key, and nothing of a set of them."""
+        content = secret.get_content(refresh=True)
+        key = {"alg": "HS256", "kty": "oct", "kid": content["keyid"], "k": content["key"]}
+        KEY.parent.mkdir(parents=True, exist_ok=True)
+        KEY.write_text(json.dumps({"keys": [key]}))
+        KEY.chmod(0o600)
+
+    def _on_secret_changed(self, event):
+        if event.secret.label == "slurm-auth-key":
+            self._write_key(event.secret)
+            subprocess.run(["systemctl", "reload", "slurmd"], check=True, timeout=90)
 
     def _description(self):
         shown = subprocess.run(["slurmd", "-C"], check=True, capture_output=True, text=True, timeout=60).stdout

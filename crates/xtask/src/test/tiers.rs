@@ -25,8 +25,13 @@ const JUJU_LOCAL_TESTS: &str = "tests/juju_local";
 const LEAVING_TESTS: [&str; 2] = ["tests/test_leaving.py", "tests/test_leaving_neighbours.py"];
 
 /// Those of the cluster that are about several controllers.
-const HA_TESTS: [&str; 4] =
-    ["tests/test_ha.py", "tests/test_ha_move.py", "tests/test_ha_adopt.py", "tests/test_ha_accounting.py"];
+const HA_TESTS: [&str; 5] = [
+    "tests/test_ha.py",
+    "tests/test_ha_move.py",
+    "tests/test_ha_adopt.py",
+    "tests/test_ha_accounting.py",
+    "tests/test_ha_rotation.py",
+];
 
 /// Two test files at a time, each with a model of its own: most of their time is spent waiting for machines.
 const SIDE_BY_SIDE: [&str; 2] = ["--numprocesses=2", "--dist=loadfile"];
