@@ -454,6 +454,8 @@ mod install_tests;
 #[cfg(test)]
 mod moving_tests;
 #[cfg(test)]
+mod rotation_tests;
+#[cfg(test)]
 pub mod situations;
 #[cfg(test)]
 mod store_tests;
