@@ -108,9 +108,9 @@ def ids(cluster, unit):
 KEEPERS = ("slurmctld/0", "compute/0", "compute/1", "login/0", "slurmdbd/0")
 
 
-def await_rotated(cluster, before, seconds=240):
+def await_rotated(cluster, before, keepers=KEEPERS, seconds=240):
     """Everybody has the same single key, and it is another one."""
-    seen = lambda: {unit: ids(cluster, unit) for unit in KEEPERS}
+    seen = lambda: {unit: ids(cluster, unit) for unit in keepers}
     rotated = lambda found: len({tuple(own) for own in found.values()}) == 1 and before not in found["slurmctld/0"]
     found = eventually(seen, rotated, "one new key everywhere", seconds)
     cluster.await_message("slurmctld/0", "^active: primary - UP$", 120)
@@ -208,3 +208,18 @@ def test_a_python_node_has_the_new_key_in_the_end(whole, tmp_path_factory):
     whole.await_state("python-0", "IDLE", 90)
     assert len(whole.hosts(nodes=1, partition="python")) == 1
     whole.juju.remove_application("python")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not host.is_juju_local(), reason="only juju-local can be told which Juju to be")
+def test_a_key_is_replaced_on_juju_3_6(new_cluster):
+    cluster = new_cluster("3.6")
+    cluster.deploy(units=1)
+    cluster.deploy_charm("sackd", "login", 1)
+    cluster.juju.integrate("login", "slurmctld")
+    cluster.settle(slurmctld=1, compute=1, login=1)
+    for _ in range(2):
+        [old] = ids(cluster, "slurmctld/0")
+        cluster.act("slurmctld/0", "rotate-auth-key")
+        await_rotated(cluster, old, ("slurmctld/0", "compute/0", "login/0"))
+        assert cluster.on("login/0", "srun", LITTLE, "hostname").strip()
