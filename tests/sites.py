@@ -117,11 +117,14 @@ class Site(Faults):
             eventually(self.answers, bool, "a controller answers", seconds)
         return found
 
-    def await_served(self, host, since, seconds=TAKES_OVER):
-        """Waits until any other host has served since then, for however short a time, by the journals."""
+    def has_served(self, host, since):
+        """Whether a host has served since then, for however short a time, by its journal."""
         script = f"journalctl --quiet --unit=slurmctld --output=cat --since=@{int(since)}"
-        others = [machine for name, machine in self.controllers().items() if name != host]
-        served = lambda: any("Running as primary controller" in self.look(machine, script, 20) for machine in others)
+        return "Running as primary controller" in self.look(self.controllers()[host], script, 20)
+
+    def await_served(self, host, since, seconds=TAKES_OVER):
+        """Waits until any other host has served since then."""
+        served = lambda: any(self.has_served(name, since) for name in self.controllers() if name != host)
         eventually(served, bool, f"anybody but {host} has served", seconds)
 
     def pause_until(self, moment):

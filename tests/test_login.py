@@ -102,10 +102,12 @@ def test_a_reload_loads_the_key(login):
         cp --preserve=all /etc/slurm/slurm.jwks /root/slurm.jwks
         sed -i 's/"k":"...../"k":"AAAAA/' /etc/slurm/slurm.jwks
         cmp --silent /etc/slurm/slurm.jwks /root/slurm.jwks && exit 1
-        systemctl reload sackd && sleep 1
-        sinfo >/dev/null 2>&1 && echo let in
+        systemctl reload sackd
+        for try in $(seq 60); do sinfo >/dev/null 2>&1 || break; sleep 0.5; done
+        [ "$try" = 60 ] && echo let in
         cp --preserve=all /root/slurm.jwks /etc/slurm/slurm.jwks && rm /root/slurm.jwks
-        systemctl reload sackd && sleep 1
+        systemctl reload sackd
+        for try in $(seq 60); do sinfo >/dev/null 2>&1 && break; sleep 0.5; done
         sinfo --noheader --format=%P
     """
     assert login.shell("login/0", script).split() == ["compute*"]

@@ -146,10 +146,12 @@ def test_three_rotations_cost_no_call(whole, probes, job):
     script = f"""
         cp --preserve=all {KEYS} /root/slurm.jwks
         sed -i 's/"kid":"[^"]*"/"kid":"{first}"/' {KEYS}
-        systemctl reload sackd && sleep 1
-        sinfo >/dev/null 2>&1 && echo let in
+        systemctl reload sackd
+        for try in $(seq 60); do sinfo >/dev/null 2>&1 || break; sleep 0.5; done
+        [ "$try" = 60 ] && echo let in
         cp --preserve=all /root/slurm.jwks {KEYS} && rm /root/slurm.jwks
-        systemctl reload sackd && sleep 1
+        systemctl reload sackd
+        for try in $(seq 60); do sinfo >/dev/null 2>&1 && break; sleep 0.5; done
         sinfo --noheader --format=%P
     """
     assert whole.shell("login/0", script).split() == ["compute*"]

@@ -28,6 +28,12 @@ pub(crate) fn run() -> Result<()> {
         ("format", || cargo(&["fmt", "--all", "--check"])),
         ("format of the fuzz targets", || cargo(&["fmt", "--manifest-path", "crates/fuzz/Cargo.toml", "--check"])),
         ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
+        // A workspace of its own, which nothing else builds by default: a dependency that came would go unnoticed.
+        ("lock file of the fuzz targets", || {
+            let arguments =
+                ["metadata", "--locked", "--format-version", "1", "--manifest-path", "crates/fuzz/Cargo.toml"];
+            program::capture(program::cargo()?.args(arguments), Duration::from_secs(300)).map(|_| Vec::new())
+        }),
         ("dependency direction", dependencies::check),
         ("files", files::check),
         ("width of lines", width::check),
