@@ -76,7 +76,9 @@ impl FakeSlurm {
         let slurmds = slurmds.map(|(root, slurmd)| (format!("slurmd of {}", host(root)), slurmd.keys()));
         let sackds = slurm.sackds.iter().filter(|(_, sackd)| sackd.runs());
         let sackds = sackds.map(|(root, sackd)| (format!("sackd of {}", host(root)), sackd.keys()));
-        let all: Vec<(String, Option<&keys::Keys>)> = controllers.chain(slurmds).chain(sackds).collect();
+        let slurmdbds = slurm.slurmdbds.iter().map(|(root, own)| (format!("slurmdbd of {}", host(root)), own.as_ref()));
+        let daemons = controllers.chain(slurmds).chain(sackds).chain(slurmdbds);
+        let all: Vec<(String, Option<&keys::Keys>)> = daemons.collect();
         let apart = |one: Option<&keys::Keys>, other: Option<&keys::Keys>| {
             !one.zip(other).is_some_and(|(one, other)| one.convince(other))
         };
@@ -300,6 +302,8 @@ pub(crate) struct Slurm {
     slurmds: BTreeMap<PathBuf, Slurmd>,
     /// By the root of their machine.
     sackds: BTreeMap<PathBuf, sackd::Sackd>,
+    /// The keys that each slurmdbd was started with, by the root of its machine. It loads no others.
+    slurmdbds: BTreeMap<PathBuf, Option<keys::Keys>>,
     /// Machines that reach no controller.
     cut_off: BTreeSet<PathBuf>,
     journals: BTreeMap<PathBuf, Journal>,

@@ -52,7 +52,9 @@ impl Programs {
     }
 
     pub(super) fn sacctmgr(&self, state: &State, words: &[&str]) -> Ended {
-        let serves = self.is_up(state, SERVICE) && !state.accounting.away;
+        // A client on another machine of the cluster asks the same slurmdbd.
+        let there = self.is_up(state, SERVICE) || self.slurm().lock().has_slurmdbd();
+        let serves = there && !state.accounting.away;
         match words.last() {
             Some(&"ping") => {
                 says(format!("{{\"pings\": [{{\"hostname\": \"localhost\", \"responding\": {serves}}}]}}"))

@@ -150,6 +150,7 @@ impl Programs {
             SLURMCTLD => self.slurm().lock().stop_controller(self.root.path()),
             SLURMD => self.slurm().lock().stop_slurmd(self.root.path()),
             SACKD => self.slurm().lock().stop_sackd(self.root.path()),
+            SLURMDBD => self.slurm().lock().stop_slurmdbd(self.root.path()),
             SLURMRESTD => drop(fs::remove_file(self.path(LISTENERS))),
             _ => {}
         }
@@ -164,6 +165,7 @@ impl Programs {
             SLURMCTLD => self.slurm().lock().crash_controller(self.root.path()),
             SLURMD => self.slurm().lock().stop_slurmd(self.root.path()),
             SACKD => self.slurm().lock().stop_sackd(self.root.path()),
+            SLURMDBD => self.slurm().lock().stop_slurmdbd(self.root.path()),
             SLURMRESTD => drop(fs::remove_file(self.path(LISTENERS))),
             _ => {}
         }
@@ -244,6 +246,9 @@ impl Programs {
         }
         if let Some(controllers) = controllers {
             self.slurm().lock().start_sackd(self.root.path(), controllers);
+        }
+        if name == SLURMDBD {
+            self.slurm().lock().start_slurmdbd(self.root.path());
         }
         if name == SLURMRESTD {
             let listens = "sl local_address rem_address st\n0: 00000000:1AA4 00000000:0000 0A\n";

@@ -1,5 +1,6 @@
 //! sackd on a login node: it fetches its configuration from a controller that it was told of, and lends clients its
-//! key. slurmctld sends it every new configuration until it forgets it.
+//! key. slurmctld sends it every new configuration until it forgets it. Of slurmdbd there is only whether it runs, and
+//! with which keys.
 
 use super::controller::Controller;
 use super::keys::Keys;
@@ -40,6 +41,20 @@ impl Slurm {
         if self.sackds.remove(root).is_some() {
             let _ = fs::remove_file(fetched(root));
         }
+    }
+
+    /// Starts slurmdbd on a machine.
+    pub(crate) fn start_slurmdbd(&mut self, root: &Path) {
+        self.slurmdbds.insert(root.to_owned(), Keys::read(root));
+    }
+
+    pub(crate) fn stop_slurmdbd(&mut self, root: &Path) {
+        self.slurmdbds.remove(root);
+    }
+
+    /// Says whether a slurmdbd runs in this cluster.
+    pub(crate) fn has_slurmdbd(&self) -> bool {
+        !self.slurmdbds.is_empty()
     }
 
     pub(crate) fn sackd(&self, root: &Path) -> Option<Phase> {

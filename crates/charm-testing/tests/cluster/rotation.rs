@@ -13,16 +13,26 @@ const NOTE: &str = "/etc/slurm/rotation.json";
 const TOKEN_KEY: &str = "/etc/slurm/jwt_hs256.key";
 const LEADER: &str = "slurmctld/0";
 
-/// A cluster with two nodes, a login node and the REST API, at rest.
-pub fn stage(model: Model) -> World {
+/// A cluster with one of each and two nodes, at rest.
+fn stage(model: Model) -> World {
     let mut world = World::on(model);
     world.add_unit(&world.computes.clone());
+    complete(world)
+}
+
+/// Adds one of each to a controller and its nodes, and brings them to rest.
+pub fn complete(mut world: World) -> World {
     world.add_login();
     world.model.settle();
     world.add_rest();
+    world.add_accounting();
     world.integrate();
     world.integrate_logins();
     world.model.settle();
+    for unit in world.units() {
+        assert!(world.status(unit.as_str()).starts_with("active: "), "{unit}: {}", world.status(unit.as_str()));
+    }
+    assert_eq!(world.status("slurmdbd/0"), "active: accounts for slurmctld");
     world
 }
 

@@ -1,9 +1,8 @@
 //! A key that is replaced by units that are killed before each of their effects in turn. Juju runs the hook again, an
 //! operator the action, and all end with the new key alone.
 
-use crate::rotation::{assert_one_key, ids, rotate, stage, work};
+use crate::rotation::{assert_one_key, complete, ids, rotate, work};
 use crate::world::World;
-use charm_testing::Model;
 use serde_json::json;
 
 /// Rotates until it is done. An action that was killed is run again by its operator.
@@ -35,7 +34,7 @@ fn tell(stage: impl Fn() -> World, least: usize) {
 
 #[test]
 fn a_rotation_killed_before_any_effect_ends_the_same() {
-    tell(|| stage(Model::new()), 60);
+    tell(|| complete(World::new()), 60);
 }
 
 #[test]

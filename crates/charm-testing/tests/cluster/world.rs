@@ -7,6 +7,7 @@ use sackd_charm::Sackd;
 use slurm_unit::{Hands, View};
 use slurmctld_charm::Slurmctld;
 use slurmd_charm::Slurmd;
+use slurmdbd_charm::Slurmdbd;
 use slurmrestd_charm::Slurmrestd;
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,6 +19,8 @@ pub const SLURMD: &str = include_str!("../../../../charms/slurmd/charmcraft.yaml
 
 pub const SACKD: &str = include_str!("../../../../charms/sackd/charmcraft.yaml");
 
+pub const SLURMDBD: &str = include_str!("../../../../charms/slurmdbd/charmcraft.yaml");
+const MYSQL: &str = "name: mysql\nprovides:\n  database:\n    interface: mysql_client\n";
 pub const SLURMRESTD: &str = include_str!("../../../../charms/slurmrestd/charmcraft.yaml");
 
 pub const KEY_FILE: &str = "/etc/slurm/slurm.jwks";
@@ -109,6 +112,26 @@ impl World {
         let machine = FakeMachine::of(&unit).in_cluster(&self.slurm).under(self.model.knife());
         self.model.host(&unit, &machine, Sackd::EVENTS, charm_of::<Sackd>(machine.clone())).unwrap();
         self.machines.insert(unit.clone(), machine);
+        unit
+    }
+
+    /// A unit of slurmdbd with a database that the test plays, integrated with the controllers.
+    pub fn add_accounting(&mut self) -> UnitName {
+        let app = self.model.deploy("slurmdbd", SLURMDBD).unwrap();
+        let mysql = self.model.deploy("mysql", MYSQL).unwrap();
+        self.model.add_unit(&mysql).unwrap();
+        let unit = self.model.add_unit(&app).unwrap();
+        let machine = FakeMachine::of(&unit).in_cluster(&self.slurm).under(self.model.knife());
+        self.model.host(&unit, &machine, Slurmdbd::EVENTS, charm_of::<Slurmdbd>(machine.clone())).unwrap();
+        self.machines.insert(unit.clone(), machine);
+        let (_, theirs) = self.model.integrate((&app, "database"), (&mysql, "database")).unwrap();
+        let login = [("username", "relation-1"), ("password", "s3cret")];
+        let login = login.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let uri = self.model.play_secret(&mysql, &BTreeMap::from(login), &theirs).unwrap();
+        let bag = [("endpoints", "10.0.0.7:3306"), ("secret-user", uri.as_str()), ("database", "slurm_acct_db")];
+        let bag = bag.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        self.model.play(&mysql, &theirs, &bag).unwrap();
+        self.model.integrate((&self.controllers, "slurmdbd"), (&app, "slurmctld")).unwrap();
         unit
     }
 

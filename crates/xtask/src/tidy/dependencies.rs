@@ -42,8 +42,15 @@ const TESTED_IN_MEMORY: &[&str] =
     &["charm", "slurm-unit", "sackd-charm", "slurmctld-charm", "slurmd-charm", "slurmdbd-charm", "slurmrestd-charm"];
 
 /// And only the in-memory model has a test that takes the charms.
-const TESTED_TOGETHER: &[&str] =
-    &["slurm-interface", "slurm-unit", "sackd-charm", "slurmctld-charm", "slurmd-charm", "slurmrestd-charm"];
+const TESTED_TOGETHER: &[&str] = &[
+    "slurm-interface",
+    "slurm-unit",
+    "sackd-charm",
+    "slurmctld-charm",
+    "slurmd-charm",
+    "slurmdbd-charm",
+    "slurmrestd-charm",
+];
 
 pub(super) fn check() -> Result<Findings> {
     Ok(findings(&super::cargo_metadata()?))
