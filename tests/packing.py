@@ -31,14 +31,19 @@ def pack(file, texts, trees=()):
 
 
 def pack_test_charm(directory, name):
-    """Packs a charm of `tests/charms`. One with a `charm.py` is written with ops, and takes it along."""
+    """Packs a charm of `tests/charms`. One with a `charm.py` is written with ops and takes it along, and beside it what
+    the charm lists in its `requirements.txt`."""
     source = HERE / "charms" / name
     texts = {path.name: path.read_text() for path in source.iterdir() if path.is_file()}
     if "charm.py" not in texts:
         return pack(directory / f"{name}.charm", texts)
     texts["src/charm.py"] = texts.pop("charm.py")
     texts["dispatch"] = (OPS / "dispatch").read_text()
-    return pack(directory / f"{name}.charm", texts, [(ops_for_machines(), "venv")])
+    trees = [(ops_for_machines(), "venv")]
+    if texts.pop("requirements.txt", None):
+        more = wheels.for_charm(source / "requirements.txt", python_of_machines(), f"{name}-charm")
+        trees.append((more, "lib"))
+    return pack(directory / f"{name}.charm", texts, trees)
 
 
 def ops_for_machines():

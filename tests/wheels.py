@@ -24,14 +24,16 @@ def kept(name, requirements, make, flavour=""):
     return directory
 
 
-def for_charm(requirements, version):
-    """Packages for a charm on machines with another Python than this one."""
+def for_charm(requirements, version, name="charm"):
+    """Packages for a charm on machines with another Python than this one. The list has all that they pull in."""
 
     def make(directory):
         options = ["--only-binary=:all:", "--implementation=cp", f"--python-version={version}", "--no-compile"]
+        # What is pulled in would be looked up for this Python.
+        options.append("--no-deps")
         pip(sys.executable, "install", *options, f"--target={directory}", "--requirement", str(requirements))
 
-    return kept("charm", requirements, make, version)
+    return kept(name, requirements, make, version)
 
 
 def programs(name, requirements):
