@@ -152,7 +152,20 @@ fn follower(view: &View, endpoint: &'static str, relation: RelationId) -> Result
     } else {
         Said::Nothing
     };
-    Ok(Some(Follower { endpoint, relation, app, stale, published, host }))
+    let acknowledges = endpoint == names::ENDPOINT_SACKD && acknowledges(view, &relation, &app)?;
+    Ok(Some(Follower { endpoint, relation, app, stale, published, host, acknowledges }))
+}
+
+/// Says whether a unit of an application says which keys it has. All its units run one charm: the first that says so
+/// speaks for all.
+fn acknowledges(view: &View, relation: &RelationId, app: &AppName) -> Result<bool, Error> {
+    for unit in view.juju.goal_state()?.remote_units(relation.endpoint()).iter().filter(|unit| unit.app() == *app) {
+        let bag = view.juju.relation_get_remote_unit(relation, unit)?.unwrap_or_default();
+        if matches!(KeyAcknowledgement::decode(&bag), Ok(Some(_))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// In a hook no more units are asked than these: each acknowledgement comes with a hook of its own. The retry timer asks

@@ -227,6 +227,8 @@ pub struct Follower {
     pub published: Databag,
     /// Where slurmdbd is. The others say nothing.
     pub host: Said<HostName>,
+    /// A unit of it says which keys it has, as our charms do. Asked of login nodes only.
+    pub acknowledges: bool,
 }
 
 /// What a compute application says about its partition.

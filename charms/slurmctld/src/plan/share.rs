@@ -166,7 +166,7 @@ fn readers<'f>(situation: &Situation<'f>, followers: &'f [Follower]) -> Vec<Read
         reads: Reads::Controllers { digest: None },
     });
     let digest = situation.accepted().files.slurm.as_deref().map(conf_digest);
-    let followers = followers.iter().map(|Follower { endpoint, relation, app, published, .. }| Reader {
+    let followers = followers.iter().map(|Follower { endpoint, relation, app, published, acknowledges, .. }| Reader {
         endpoint,
         relation,
         app,
@@ -174,7 +174,8 @@ fn readers<'f>(situation: &Situation<'f>, followers: &'f [Follower]) -> Vec<Read
         reads: match *endpoint {
             names::ENDPOINT_SLURMDBD => Reads::Keys,
             names::ENDPOINT_SLURMRESTD => Reads::Configuration(rest_data(situation)),
-            _ => Reads::Controllers { digest: digest.clone() },
+            // The Python charm restarts sackd whenever something changes here, and knows no digest.
+            _ => Reads::Controllers { digest: digest.clone().filter(|_| *acknowledges) },
         },
     });
     computes.chain(followers).collect()

@@ -386,7 +386,8 @@ impl World {
     pub(crate) fn follow(&mut self, endpoint: &'static str, app: &str, host: Said<HostName>) {
         let relation = format!("{endpoint}:{}", self.followers.len() + 50).parse().unwrap();
         let app = app.parse().unwrap();
-        self.followers.push(Follower { endpoint, relation, app, stale: false, published: Databag::new(), host });
+        let (stale, published, acknowledges) = (false, Databag::new(), true);
+        self.followers.push(Follower { endpoint, relation, app, stale, published, host, acknowledges });
     }
 
     pub(crate) fn with_data(mut self, app: &str, data: RemoteData) -> Self {
