@@ -218,7 +218,18 @@ class Charmed(Site):
         """Has a standby take over with our action. The primary takes control back within a second or two, so what
         counts is that the standby has served, and not that it is found serving."""
         since = time.time()
-        self.cluster.act(self.unit_of(host), "takeover", controller=host)
+
+        def accepted():
+            try:
+                self.cluster.act(self.unit_of(host), "takeover", controller=host)
+            except jubilant.TaskError as error:
+                # One that has not been restarted with a new list would end instead of serving.
+                if "try again" not in str(error):
+                    raise
+                return False
+            return True
+
+        eventually(accepted, bool, f"{host} may take over", 60)
         eventually(lambda: self.has_served(host, since), bool, f"{host} has served", TAKES_OVER)
 
     def drill(self):

@@ -2,8 +2,10 @@
 
 use super::{Act, ActionFailure, ActionResults, require_daemon};
 use crate::config::files::Configuration;
-use crate::controllers::{self, Beat, Member, Serving};
+use crate::config::managed_keys::accounting_host;
+use crate::controllers::{self, Beat, Member, Serving, Started};
 use crate::facts::look::{heartbeat, members};
+use crate::keys::Keys;
 use charm::text::{shown, table};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,6 +13,7 @@ use slurm_conf::HostName;
 use slurm_ops::fence::{self, FenceState};
 use slurm_ops::scontrol::{self, ControllerPing};
 use slurm_unit::actions::refused;
+use slurm_unit::note;
 
 /// How long control is away when a primary that returns takes it back, as measured.
 const RETURN: &str = "about a second";
@@ -101,8 +104,18 @@ struct Takeover {
 pub(super) fn takeover(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let request: Takeover = act.tools.action_get()?;
     require_daemon(act)?;
+    // A standby with a list of before would end instead of serving. The rounds restart it, if it is time for that.
+    if has_old_list(act)? {
+        act.settle().map_err(ActionFailure::broken)?;
+    }
     let seen = Seen::look(act)?;
     let (rank, host) = chosen(&seen, &request.controller)?;
+    if seen.unit(host).as_deref() == Some(act.view.ctx.unit.as_str()) && has_old_list(act)? {
+        return Err(ActionFailure::refused(format!(
+            "slurmctld of {host} was started with another list of controllers or other keys, and would end instead of \
+             serving: its charm restarts it within seconds, try again"
+        )));
+    }
     let before = match &seen.serving {
         Serving::Host(host) => host.to_string(),
         Serving::Nobody | Serving::Unknown => "unknown".to_owned(),
@@ -113,6 +126,16 @@ pub(super) fn takeover(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
          {RETURN} without control"
     );
     Ok(ActionResults::default().with("served-before", before).with("serves", host.as_str()).with("warning", warning))
+}
+
+/// Says whether slurmctld of this machine was started with something that slurm.conf, or the keys, do not say any more.
+fn has_old_list(act: &Act<'_>) -> Result<bool, ActionFailure> {
+    let host = &act.view.host;
+    let accepted = Configuration::look(host).map_err(ActionFailure::broken)?.accepted;
+    let keys = Keys::look(host).map_err(ActionFailure::broken)?.loaded();
+    let current = Started::with(&accepted.controllers(), accounting_host(&accepted), Some(keys));
+    let noted = note::read::<Started>(host).map_err(ActionFailure::broken)?;
+    Ok(noted.known().is_some_and(|noted| *noted != current && !noted.lacks_only_keys_of(&current)))
 }
 
 /// Returns the controller that is to take over: the one that is named, or the first standby that answers.

@@ -129,3 +129,23 @@ fn each_controller_tells_how_the_store_does() {
         assert!(latency.contains(" ms, at worst ") && free.ends_with(" MiB"), "{unit}: {latency} {free}");
     }
 }
+
+#[test]
+fn a_standby_that_would_end_instead_of_serving_takes_over_once_it_was_restarted() {
+    const STARTED: &str = "/var/lib/slurmctld-charm/started.json";
+    let world = World::on_store(2, 1);
+    let machine = world.machine("slurmctld/1");
+    let note = machine.read(STARTED).unwrap();
+    let old: serde_json::Value = serde_json::from_str(&note).unwrap();
+    let mut old = old.as_object().unwrap().clone();
+    old.insert("hosts".to_owned(), serde_json::json!(["gone", "slurmctld-0", "slurmctld-1"]));
+    machine.write(STARTED, &serde_json::to_string(&old).unwrap());
+    machine.take_calls();
+    let takeover = Hook::action("takeover", serde_json::json!({"controller": "slurmctld/1"}));
+    let done = world.model.run(&"slurmctld/1".parse().unwrap(), &takeover).unwrap();
+    let calls = machine.take_calls();
+    let at = |what: &str| calls.iter().position(|call| call.contains(what)).unwrap_or_else(|| panic!("{calls:#?}"));
+    assert!(at("restart") < at("takeover"), "{calls:#?}");
+    assert_eq!(done.failure, None);
+    assert_eq!(world.slurm.serving().as_deref(), Some("slurmctld-1"));
+}
