@@ -67,7 +67,8 @@ impl FakeSlurm {
         self.lock().losses.clone()
     }
 
-    /// Returns who does not understand whom of those daemons that run, for want of a key: `slurmctld of a, slurmd of b`.
+    /// Returns who does not understand whom of those daemons that run, for want of a key: `slurmctld of a, slurmd of
+    /// b`.
     pub fn misunderstandings(&self) -> Vec<String> {
         let slurm = self.lock();
         let host = |root: &Path| root.display().to_string();

@@ -168,8 +168,8 @@ fn acknowledges(view: &View, relation: &RelationId, app: &AppName) -> Result<boo
     Ok(false)
 }
 
-/// In a hook no more units are asked than these: each acknowledgement comes with a hook of its own. The retry timer asks
-/// all.
+/// In a hook no more units are asked than these: each acknowledgement comes with a hook of its own. The retry timer
+/// asks all.
 const MOST_UNITS: usize = 64;
 
 /// Looks at what the units of all other applications that have the key say about it, those excepted who are known to

@@ -125,7 +125,8 @@ charm::facts! {
     reboots: Reboots(Noted<Reboots>) = note::read(&view.host)?,
     /// How far a key that is being replaced has come. Absent: none is.
     rotation: Rotation(Noted<Rotation>) = note::read(&view.host)?,
-    /// The units of other applications that have not acknowledged the keys, as far as the note knows, and what they say.
+    /// The units of other applications that have not acknowledged the keys, as far as the note knows, and what they
+    /// say.
     acknowledgements: Acknowledgements(Acknowledgements) = juju::acknowledgements(view, known)?,
     /// Who exists, as Juju's controller has it. None: it could not be asked.
     goal_state: GoalState(Option<GoalState>) = juju::goal_state(view),

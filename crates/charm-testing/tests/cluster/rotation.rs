@@ -44,7 +44,7 @@ pub fn rotate(world: &World, parameters: Value) -> Dispatched {
     act(world, "rotate-auth-key", parameters)
 }
 
-/// The ids of a key file in its order, the one that signs in capitals.
+/// The ids of a key file in its order.
 pub fn ids(machine: &FakeMachine) -> Vec<String> {
     let file: Value = serde_json::from_str(&machine.read(KEY_FILE).unwrap()).unwrap();
     file["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
