@@ -405,6 +405,12 @@ def eventually(read, ready, what, seconds):
     return seen
 
 
+def equals(wanted):
+    """Says whether a value is the wanted one. The method `__eq__` of a value does not: for another type it returns
+    NotImplemented, which counts as true."""
+    return lambda seen: seen == wanted
+
+
 def for_a_while(read, holds, what, seconds):
     """Reads for so long and insists that the value stays good."""
     deadline = time.monotonic() + seconds

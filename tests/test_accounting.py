@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from cluster import eventually
+from cluster import equals, eventually
 from packing import pack_test_charm
 
 UNIT = "slurmdbd/0"
@@ -139,7 +139,7 @@ def test_a_database_that_is_away_takes_nothing_back(accounting):
 def test_a_slurmdbd_that_died_is_started_again(accounting):
     accounting.root(UNIT, "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmdbd")
     state = lambda: accounting.shell(UNIT, "systemctl is-active slurmdbd || true").strip()
-    eventually(state, "active".__eq__, "slurmdbd", 30)
+    eventually(state, equals("active"), "slurmdbd", 30)
     accounting.await_message(UNIT, WELL, 60)
 
 
@@ -157,7 +157,7 @@ def test_a_second_unit_is_refused_by_name(accounting):
     assert accounting.shell("slurmdbd/1", "systemctl is-active slurmdbd || true").strip() == "inactive"
     assert pid(accounting) == process
     accounting.juju.remove_unit("slurmdbd/1")
-    eventually(lambda: list(accounting.juju.status().get_units("slurmdbd")), [UNIT].__eq__, "units", 120)
+    eventually(lambda: list(accounting.juju.status().get_units("slurmdbd")), equals([UNIT]), "units", 120)
     accounting.await_message(UNIT, WELL, 60)
 
 

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from cluster import LITTLE, eventually
+from cluster import LITTLE, equals, eventually
 
 UNITS = 1
 FETCHED = "/run/slurm/conf/slurm.conf"
@@ -81,7 +81,7 @@ def test_a_slurmctld_that_was_killed_has_a_login_node_that_follows(login):
     """It saves the login nodes that it knows only with its nodes, and may have forgotten this one."""
     login.root("slurmctld/0", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmctld")
     login.await_message("slurmctld/0", "^active: primary - UP$")
-    eventually(lambda: login.on("slurmctld/0", "sinfo", "--noheader", "--format=%T").strip(), "idle".__eq__, "node", 60)
+    eventually(lambda: login.on("slurmctld/0", "sinfo", "--noheader", "--format=%T").strip(), equals("idle"), "node", 60)
     change_partition(login, 62)
     assert_follows(login)
 

@@ -9,7 +9,7 @@ import re
 import jubilant
 import pytest
 
-from cluster import eventually
+from cluster import equals, eventually
 from packing import pack_test_charm
 
 UNITS = 1
@@ -107,7 +107,7 @@ def test_a_drained_node_raises_an_alert(watched):
     try:
         # Every rule is read, and of a cluster that is well none fires.
         eventually(lambda: query(cluster, "slurm_nodes"), lambda seen: seen == [1.0], "metrics", 60)
-        eventually(lambda: firing(cluster), set().__eq__, "no alert", 60)
+        eventually(lambda: firing(cluster), equals(set()), "no alert", 60)
         cluster.act(unit, "drain", nodename="compute-0", reason="broken disk")
         eventually(lambda: firing(cluster), lambda seen: "SlurmNodesDrained" in seen, "the alert", 60)
         cluster.act(unit, "resume", nodename="compute-0")

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from cluster import LITTLE, eventually
+from cluster import LITTLE, equals, eventually
 from packing import pack_test_charm
 
 UNITS = 1
@@ -79,7 +79,7 @@ def test_mail_ends_with_the_relation(cluster):
     cluster.juju.remove_relation("slurmctld:smtp", "mail:smtp")
     eventually(cluster.slurm_conf, lambda text: "MailProg" not in text, "slurm.conf", 120)
     there = lambda: cluster.shell(cluster.controller, "ls /etc/msmtprc 2>/dev/null || true").strip()
-    eventually(there, "".__eq__, "the configuration of msmtp", 120)
+    eventually(there, equals(""), "the configuration of msmtp", 120)
 
 
 @pytest.mark.core
@@ -101,6 +101,6 @@ def test_what_a_runtime_says_reaches_the_nodes_and_goes_with_it(cluster, charm):
     eventually(lambda: fetched(cluster), lambda text: "echo container" in text, "the other form of it", 120)
     cluster.juju.remove_relation("slurmctld:oci-runtime", "apptainer:slurmctld")
     there = lambda: cluster.shell(unit, f"ls {shlex.quote(OCI)} 2>/dev/null || true").strip()
-    eventually(there, "".__eq__, "oci.conf", 120)
+    eventually(there, equals(""), "oci.conf", 120)
     cluster.await_message(unit, "^active: primary - UP$", 60)
     assert cluster.on(unit, "srun", LITTLE, "hostname").strip()

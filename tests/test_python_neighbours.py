@@ -6,7 +6,7 @@ it, and take a configuration only as slurmutils has it.
 import pytest
 
 import host
-from cluster import LITTLE, eventually
+from cluster import LITTLE, equals, eventually
 from packing import pack_test_charm
 from test_rest import ask
 from test_rotation import await_rotated, ids, token
@@ -112,7 +112,7 @@ def test_a_new_token_key_reaches_a_python_slurmdbd(cluster):
     eventually(lambda: key("slurmdbd/0"), lambda seen: seen != before, "another key at slurmdbd", 90)
     assert key("slurmdbd/0") == key("slurmctld/0")
     # A slurmdbd that is just being restarted is asked again.
-    eventually(lambda: ask(cluster, f"/slurmdb/{API}/jobs", token(cluster))["code"], (200).__eq__, "an answer", 90)
+    eventually(lambda: ask(cluster, f"/slurmdb/{API}/jobs", token(cluster))["code"], equals(200), "an answer", 90)
     assert_well(cluster)
 
 

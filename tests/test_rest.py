@@ -8,7 +8,7 @@ import json
 import pytest
 
 import host
-from cluster import eventually
+from cluster import equals, eventually
 from packing import pack_test_charm
 
 pytestmark = pytest.mark.skipif(not host.is_juju_local(), reason="a charm with ops is packed for its machines")
@@ -119,9 +119,9 @@ def test_a_slurmrestd_that_was_killed_and_a_machine_that_was_rebooted_serve_agai
     newest = version(rest)
     serves = lambda: ask(rest, f"/slurm/{newest}/jobs")["code"]
     rest.root("rest/0", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmrestd")
-    eventually(serves, (401).__eq__, "an answer after the kill", 60)
+    eventually(serves, equals(401), "an answer after the kill", 60)
     rest.reboot("rest/0")
-    eventually(serves, (401).__eq__, "an answer after the reboot", 60)
+    eventually(serves, equals(401), "an answer after the reboot", 60)
 
 
 def test_a_relation_that_ends_takes_the_configuration_along_and_one_made_again_brings_it_back(rest):

@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 import host
-from cluster import LITTLE, eventually
+from cluster import LITTLE, equals, eventually
 from packing import pack_test_charm
 from test_rest import version
 
@@ -51,7 +51,7 @@ class Probes:
         """Returns how often each was called, and what failed."""
         self.cluster.shell("login/0", f"touch {PROBES}/stop")
         running = "systemctl list-units --no-legend --plain 'probe-*' | wc --lines"
-        eventually(lambda: self.cluster.shell("login/0", running).strip(), "0".__eq__, "the end of the probes", 90)
+        eventually(lambda: self.cluster.shell("login/0", running).strip(), equals("0"), "the end of the probes", 90)
         self.cluster.root("login/0", "scancel", "--user=ubuntu", "--state=PENDING")
         return self.counts(), self.cluster.shell("login/0", f"cat {PROBES}/*.failed 2>/dev/null || true")
 
@@ -125,7 +125,7 @@ def test_three_rotations_cost_no_call(whole, probes, job):
     for number in range(3):
         if number == 1:
             whole.scontrol("update", "nodename=compute-1", "state=drain", "reason=off")
-            eventually(lambda: whole.state("compute-1"), "IDLE+DRAIN".__eq__, "an empty node", 90)
+            eventually(lambda: whole.state("compute-1"), equals("IDLE+DRAIN"), "an empty node", 90)
             whole.local("machine", "poweroff", whole.machine_of("compute/1"))
         answer = whole.act("slurmctld/0", "rotate-auth-key")
         assert answer["rotation"] == "begun" and answer["phase"] == "1 of 3", answer
@@ -191,7 +191,7 @@ def test_a_new_token_key_voids_the_tokens_of_before(whole):
     answer = whole.act("slurmctld/0", "rotate-jwt-key")
     assert answer["token-key"] == "replaced", answer
     assert with_token(header).strip() == "out"
-    eventually(lambda: with_token(f"SLURM_JWT={token(whole)}").strip(), "in".__eq__, "a new token", 60)
+    eventually(lambda: with_token(f"SLURM_JWT={token(whole)}").strip(), equals("in"), "a new token", 60)
     key = lambda unit: whole.root(unit, "sha256sum", "/etc/slurm/jwt_hs256.key").split()[0]
     eventually(lambda: key("slurmctld/0") == key("slurmdbd/0"), bool, "the key at slurmdbd", 60)
 
