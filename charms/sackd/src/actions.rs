@@ -1,11 +1,10 @@
 //! Requests of the operator to a login unit.
 
 use crate::Sackd;
-use crate::condition::{Condition, status};
+use crate::condition::Condition;
 use crate::facts::Facts;
 use crate::names;
-use crate::plan::plan;
-use charm::runtime::{Attempts, Dispatch};
+use charm::runtime::Dispatch;
 use charm::{ActionFailure, ActionName, ActionResults};
 use slurm_unit::follower::RemoteData;
 
@@ -19,27 +18,9 @@ pub fn act(act: &Dispatch<'_, Sackd>, action: &ActionName) -> Result<ActionResul
 
 /// Looks, and changes nothing: what a hook would do now is said.
 fn explain(act: &Dispatch<'_, Sackd>) -> Result<ActionResults, ActionFailure> {
-    let mut facts = Facts::default();
-    let plan = loop {
-        match plan(&facts, &Attempts::default()) {
-            Ok(plan) => break plan,
-            Err(ask) => {
-                let questions: Vec<_> = ask.into_questions().into_iter().collect();
-                act.know(&mut facts, &questions).map_err(ActionFailure::broken)?;
-            }
-        }
-    };
-    let state = match plan.steps.as_slice() {
-        [] => {
-            let status = status(&facts, &plan.conditions);
-            format!("{}: {}", status.word(), status.message())
-        }
-        steps => {
-            let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
-            format!("the next hook will {}", steps.join(", "))
-        }
-    };
-    let old = plan.conditions.contains(&Condition::OldConfiguration);
+    let preview = act.preview().map_err(ActionFailure::broken)?;
+    let (state, facts, conditions) = (preview.state(), preview.facts, preview.plan.conditions);
+    let old = conditions.contains(&Condition::OldConfiguration);
     let configuration = match facts.fetched() {
         Ok(Some(_)) if old => "not that of the controllers",
         Ok(Some(_)) => "that of the controllers",

@@ -147,19 +147,10 @@ impl Member<'_> {
                 return Ok(Plan::steps(steps));
             }
         }
-        match self.acknowledge()? {
-            acknowledgement::Next::Nothing => {}
-            acknowledgement::Next::Await => self.conditions.push(FollowerCondition::Acknowledging.into()),
-            acknowledgement::Next::Publish(relation, bag) => {
-                return Ok(Plan::steps(vec![Step::Acknowledge(relation, bag)]));
-            }
-            acknowledgement::Next::Note(acknowledged) => {
-                let loaded = Loaded { acknowledged, ..facts.loaded()?.clone() };
-                return Ok(Plan::steps(vec![Step::NoteLoaded(loaded)]));
-            }
-        }
         self.judge()?;
-        Ok(Plan::rest(self.conditions))
+        let (next, loaded) = (self.acknowledge()?, facts.loaded()?.clone());
+        let note = |acknowledged| Step::NoteLoaded(Loaded { acknowledged, ..loaded });
+        Ok(next.plan(self.conditions, Step::Acknowledge, note))
     }
 
     /// Every file sackd reads, and the port at which slurmctld reaches it.

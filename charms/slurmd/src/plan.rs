@@ -21,7 +21,6 @@ use slurm_interface::{ComputeData, ControllerData};
 use slurm_ops::SlurmVersion;
 use slurm_ops::journal::Cause;
 use slurm_ops::scontrol::{Candidate, NodeLookup};
-use slurm_unit::acknowledgement::Next;
 use slurm_unit::follower::{self, Controller, FollowerCondition, RemoteData};
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::Running;
@@ -138,17 +137,11 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
             return Ok(Plan::steps(steps));
         }
     }
-    match daemon::acknowledge(&situation, attempts, &controller.relation)? {
-        Next::Nothing => {}
-        Next::Await => conditions.push(FollowerCondition::Acknowledging.into()),
-        Next::Publish(relation, bag) => return Ok(Plan::steps(vec![Step::Acknowledge(relation, bag)])),
-        Next::Note(acknowledged) => {
-            let boot = BootNote { acknowledged, ..facts.boot()?.note.clone() };
-            return Ok(Plan::steps(vec![Step::NoteForBoot(boot)]));
-        }
-    }
+    let next = daemon::acknowledge(&situation, attempts, &controller.relation)?;
     conditions.extend(membership::membership(&situation, controller, data)?);
-    Ok(Plan::rest(conditions))
+    let boot = facts.boot()?.note.clone();
+    let note = |acknowledged| Step::NoteForBoot(BootNote { acknowledged, ..boot });
+    Ok(next.plan(conditions, Step::Acknowledge, note))
 }
 
 /// What is wrong whatever else is.

@@ -1,12 +1,10 @@
 //! Requests of the operator to an accounting unit.
 
 use crate::Slurmdbd;
-use crate::condition::status;
 use crate::conf;
 use crate::facts::{Facts, Question};
 use crate::names;
-use crate::plan::plan;
-use charm::runtime::{Attempts, Dispatch};
+use charm::runtime::Dispatch;
 use charm::{ActionFailure, ActionName, ActionResults};
 use slurm_unit::follower::RemoteData;
 
@@ -20,26 +18,8 @@ pub fn act(act: &Dispatch<'_, Slurmdbd>, action: &ActionName) -> Result<ActionRe
 
 /// Looks, and changes nothing: what a hook would do now is said.
 fn explain(act: &Dispatch<'_, Slurmdbd>) -> Result<ActionResults, ActionFailure> {
-    let mut facts = Facts::default();
-    let plan = loop {
-        match plan(&facts, &Attempts::default()) {
-            Ok(plan) => break plan,
-            Err(ask) => {
-                let questions: Vec<_> = ask.into_questions().into_iter().collect();
-                act.know(&mut facts, &questions).map_err(ActionFailure::broken)?;
-            }
-        }
-    };
-    let state = match plan.steps.as_slice() {
-        [] => {
-            let status = status(&facts, &plan.conditions);
-            format!("{}: {}", status.word(), status.message())
-        }
-        steps => {
-            let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
-            format!("the next hook will {}", steps.join(", "))
-        }
-    };
+    let preview = act.preview().map_err(ActionFailure::broken)?;
+    let (state, mut facts) = (preview.state(), preview.facts);
     let results = ActionResults::default().with("state", state).with("database", database(&facts));
     if !facts.answers().is_ok_and(|answers| *answers) {
         return Ok(results.with("clusters", "slurmdbd does not answer"));

@@ -236,17 +236,10 @@ impl Server<'_> {
                 return Ok(Plan::steps(steps));
             }
         }
-        match self.acknowledge()? {
-            Next::Nothing => {}
-            Next::Await => self.conditions.push(FollowerCondition::Acknowledging.into()),
-            Next::Publish(relation, bag) => return Ok(Plan::steps(vec![Step::Acknowledge(relation, bag)])),
-            Next::Note(acknowledged) => {
-                let loaded = Loaded { acknowledged, ..facts.loaded()?.clone() };
-                return Ok(Plan::steps(vec![Step::NoteLoaded(loaded)]));
-            }
-        }
         self.judge()?;
-        Ok(Plan::rest(self.conditions))
+        let (next, loaded) = (self.acknowledge()?, facts.loaded()?.clone());
+        let note = |acknowledged| Step::NoteLoaded(Loaded { acknowledged, ..loaded });
+        Ok(next.plan(self.conditions, Step::Acknowledge, note))
     }
 
     /// Every file that slurmdbd and its clients read, but its own.

@@ -1,11 +1,8 @@
 //! Requests of the operator to a unit of slurmrestd.
 
 use crate::Slurmrestd;
-use crate::condition::status;
-use crate::facts::Facts;
 use crate::names;
-use crate::plan::plan;
-use charm::runtime::{Attempts, Dispatch};
+use charm::runtime::Dispatch;
 use charm::{ActionFailure, ActionName, ActionResults};
 use slurm_ops::slurmrestd;
 use slurm_unit::follower::RemoteData;
@@ -20,26 +17,8 @@ pub fn act(act: &Dispatch<'_, Slurmrestd>, action: &ActionName) -> Result<Action
 
 /// Looks, and changes nothing: what a hook would do now is said.
 fn explain(act: &Dispatch<'_, Slurmrestd>) -> Result<ActionResults, ActionFailure> {
-    let mut facts = Facts::default();
-    let plan = loop {
-        match plan(&facts, &Attempts::default()) {
-            Ok(plan) => break plan,
-            Err(ask) => {
-                let questions: Vec<_> = ask.into_questions().into_iter().collect();
-                act.know(&mut facts, &questions).map_err(ActionFailure::broken)?;
-            }
-        }
-    };
-    let state = match plan.steps.as_slice() {
-        [] => {
-            let status = status(&facts, &plan.conditions);
-            format!("{}: {}", status.word(), status.message())
-        }
-        steps => {
-            let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
-            format!("the next hook will {}", steps.join(", "))
-        }
-    };
+    let preview = act.preview().map_err(ActionFailure::broken)?;
+    let (state, facts) = (preview.state(), preview.facts);
     let listens = facts.listening().is_ok_and(|listening| *listening);
     let port = if listens { names::PORT.to_string() } else { "none".to_owned() };
     let controllers = match facts.controller() {

@@ -12,7 +12,7 @@ use charm::runtime::{Ask, Attempts, Plan, Planned};
 use slurm_interface::{RestData, conf_digest};
 use slurm_ops::slurmrestd;
 use slurm_unit::Trigger;
-use slurm_unit::acknowledgement::{self, Next};
+use slurm_unit::acknowledgement;
 use slurm_unit::follower::{self, FollowerCondition, Related, RemoteData};
 use slurm_unit::install::InstallStep;
 use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
@@ -163,17 +163,11 @@ impl Member<'_> {
         let facts = self.facts;
         let published = self.attempts.made(|step| matches!(step, Step::Acknowledge(..)));
         let (relation, noted) = (&self.controller.relation, facts.loaded()?.acknowledged.as_ref());
-        match acknowledgement::next(relation, None, noted, published, || facts.own_bag())? {
-            Next::Nothing => {}
-            Next::Await => self.conditions.push(FollowerCondition::Acknowledging.into()),
-            Next::Publish(relation, bag) => return Ok(Plan::steps(vec![Step::Acknowledge(relation, bag)])),
-            Next::Note(acknowledged) => {
-                let loaded = Loaded { acknowledged, ..facts.loaded()?.clone() };
-                return Ok(Plan::steps(vec![Step::NoteLoaded(loaded)]));
-            }
-        }
+        let next = acknowledgement::next(relation, None, noted, published, || facts.own_bag())?;
+        let loaded = facts.loaded()?.clone();
         self.judge()?;
-        Ok(Plan::rest(self.conditions))
+        let note = |acknowledged| Step::NoteLoaded(Loaded { acknowledged, ..loaded });
+        Ok(next.plan(self.conditions, Step::Acknowledge, note))
     }
 
     fn options(&self) -> Planning<String> {

@@ -4,9 +4,10 @@
 //! A bag is written when the hook has ended well, so only a later dispatch knows that it was. What it saw there is
 //! noted until the next boot: a settled dispatch asks for no bag.
 
-use crate::follower::ENDPOINT;
+use crate::follower::{ENDPOINT, FollowerCondition};
 use crate::{Error, View};
 use charm::RelationId;
+use charm::runtime::Plan;
 use serde::{Deserialize, Serialize};
 use slurm_interface::{Databag, KeyAcknowledgement};
 use slurm_ops::keys::KeySet;
@@ -55,6 +56,26 @@ pub fn next<'b, Ask>(
         Ok(Some(found)) if found == said => Next::Note(Some(wanted)),
         _ => Next::Publish(relation.clone(), said.encode()),
     })
+}
+
+impl Next {
+    /// Ends a plan with it. It changes nothing that the status speaks of.
+    pub fn plan<Step, Condition: From<FollowerCondition>>(
+        self,
+        mut conditions: Vec<Condition>,
+        publish: impl FnOnce(RelationId, Databag) -> Step,
+        note: impl FnOnce(Option<Acknowledged>) -> Step,
+    ) -> Plan<Step, Condition> {
+        match self {
+            Self::Nothing => Plan::rest(conditions),
+            Self::Await => {
+                conditions.push(FollowerCondition::Acknowledging.into());
+                Plan::rest(conditions)
+            }
+            Self::Publish(relation, bag) => Plan::aside(vec![publish(relation, bag)], conditions),
+            Self::Note(acknowledged) => Plan::aside(vec![note(acknowledged)], conditions),
+        }
+    }
 }
 
 /// Looks at what this unit has said to the controllers.

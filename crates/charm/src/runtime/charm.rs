@@ -89,19 +89,26 @@ pub struct Plan<Step, Condition> {
     /// Applied in order. A step that makes a fact worthless on which a later decision rests is the last one of its
     /// plan.
     pub steps: Vec<Step>,
-    /// The reasons of the status. They count only in a plan without steps.
+    /// The reasons of the status. They count in a plan without steps, and in one whose steps are beside the point.
     pub conditions: Vec<Condition>,
+    /// The steps change nothing that the status speaks of.
+    pub judged: bool,
 }
 
 impl<Step, Condition> Plan<Step, Condition> {
     /// Returns a plan that changes something. What comes of it is seen in the next round.
     pub fn steps(steps: Vec<Step>) -> Self {
-        Self { steps, conditions: Vec::new() }
+        Self { steps, conditions: Vec::new(), judged: false }
+    }
+
+    /// Returns a plan whose steps change nothing that the status speaks of: what is noted, or said to others.
+    pub fn aside(steps: Vec<Step>, conditions: Vec<Condition>) -> Self {
+        Self { steps, conditions, judged: true }
     }
 
     /// Returns a plan that changes nothing more in this dispatch.
     pub fn rest(conditions: Vec<Condition>) -> Self {
-        Self { steps: Vec::new(), conditions }
+        Self { steps: Vec::new(), conditions, judged: true }
     }
 
     /// Returns a plan with these steps, or one that rests for a reason if there are none.

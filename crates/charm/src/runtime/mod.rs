@@ -24,7 +24,7 @@ pub use beside::{both, each};
 pub use charm::{AttemptsOf, Charm, Condition, FactOf, Plan, Planned, QuestionOf};
 pub use dispatch::{Dispatch, dispatch, run};
 pub use facts::{Ask, Facts};
-pub use rounds::{RoundsError, Settled};
+pub use rounds::{Preview, RoundsError, Settled};
 
 #[cfg(test)]
 mod tests;

@@ -55,6 +55,26 @@ pub struct Settled<C: Charm> {
     pub conditions: Vec<C::Condition>,
 }
 
+/// What a hook would do now.
+pub struct Preview<C: Charm> {
+    /// What is known.
+    pub facts: C::Facts,
+    /// The next steps, and why the unit is not as it should be.
+    pub plan: Plan<C::Step, C::Condition>,
+}
+
+impl<C: Charm> Preview<C> {
+    /// Says how the unit is: its status, or what has to be done before it is known.
+    pub fn state(&self) -> String {
+        if self.plan.judged {
+            let status = C::status(&self.facts, &self.plan.conditions);
+            return format!("{}: {}", status.word(), status.message());
+        }
+        let steps: Vec<String> = self.plan.steps.iter().map(ToString::to_string).collect();
+        format!("the next hook will {}", steps.join(", "))
+    }
+}
+
 impl<C: Charm> Dispatch<'_, C> {
     /// Brings the unit as far as it can be brought now, publishes what its steps wrote for Juju, keeps the retry timer,
     /// and reports the status.
@@ -89,7 +109,7 @@ impl<C: Charm> Dispatch<'_, C> {
                     shown = Shown::Is(status.map_err(|source| RoundsError::Report { source })?);
                 }
                 Err(ask) => self.answer(&mut facts, ask)?,
-                Ok(Plan { steps, conditions }) if steps.is_empty() => {
+                Ok(Plan { steps, conditions, .. }) if steps.is_empty() => {
                     self.finish(&facts, &conditions, shown)?;
                     return Ok(Settled { facts, steps: taken, conditions });
                 }
@@ -120,6 +140,17 @@ impl<C: Charm> Dispatch<'_, C> {
         match facts.need(questions) {
             Ok(()) => Ok(()),
             Err(ask) => self.answer(facts, ask),
+        }
+    }
+
+    /// Returns what a hook would do now, and what is known then. For actions that look and change nothing.
+    pub fn preview(&self) -> Result<Preview<C>, RoundsError<C::Error>> {
+        let mut facts = C::Facts::default();
+        loop {
+            match C::plan(&facts, &Attempts::default()) {
+                Ok(plan) => return Ok(Preview { facts, plan }),
+                Err(ask) => self.answer(&mut facts, ask)?,
+            }
         }
     }
 
