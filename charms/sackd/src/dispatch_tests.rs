@@ -6,7 +6,7 @@ use charm::runtime::Charm;
 use charm::{AppName, Databag, RelationId, UnitName};
 use charm_testing::{Dispatched, FakeMachine, Hook, Model};
 use serde_json::json;
-use slurm_interface::conf_digest;
+use slurm_interface::digest;
 use slurm_unit::View;
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ impl Login {
             (slurm_unit::key_secret::KEY_ID.to_owned(), format!("k{letter}")),
         ]);
         let uri = self.model.play_secret(&self.controller, &content, relation).unwrap();
-        let digest = conf_digest("ClusterName=played\nSlurmctldHost=played\n");
+        let digest = digest("ClusterName=played\nSlurmctldHost=played\n");
         let values = [
             ("controllers", json!(["juju-c9fc6f-1:6817"])),
             ("slurm_version", json!("24.11.5")),

@@ -4,7 +4,7 @@ use crate::names;
 use charm::{Databag, UnitName};
 use serde::{Deserialize, Serialize};
 use slurm_conf::ControllerAddress;
-use slurm_interface::conf_digest;
+use slurm_interface::digest;
 use slurm_ops::files;
 use slurm_ops::journal::{self, Cause};
 use slurm_ops::scontrol::{self, ControllerPing};
@@ -53,7 +53,7 @@ charm::facts! {
     key_file: KeyFile(KeyFile) = KeyFile::look(view, names::SLURM_USER)?,
     /// The digest of the configuration that sackd has fetched. None: it has fetched none.
     fetched: Fetched(Option<String>) =
-        files::read_text(&view.host, names::FETCHED_CONF)?.as_deref().map(conf_digest),
+        files::read_text(&view.host, names::FETCHED_CONF)?.as_deref().map(digest),
     /// What this unit has said to the controllers.
     own_bag: OwnBag(Databag) = acknowledgement::own_bag(view)?,
     /// What sackd was made to load since the last boot.

@@ -1,13 +1,15 @@
 //! The controllers of the cluster: which hosts slurm.conf lists, in which order, and which of them serves. Pure.
 
 use crate::config::files::Config;
+use crate::config::managed_keys::accounting_host;
 use crate::facts::{Ask, Facts};
 use crate::identity;
-use crate::keys::LoadedKeys;
+use crate::keys::{Keys, LoadedKeys};
 use crate::names;
 use charm::UnitName;
 use serde::{Deserialize, Serialize};
 use slurm_conf::HostName;
+use slurm_interface::digest;
 use slurm_ops::heartbeat::Heartbeat;
 use slurm_unit::note::Note;
 use std::time::Duration;
@@ -27,6 +29,16 @@ pub struct Member {
     pub left: bool,
     /// The ids of the keys that its slurmctld was started with, as it says.
     pub keys: Option<Vec<String>>,
+    /// The signal of what its slurmctld was started with, as it says.
+    pub started_with: Option<String>,
+}
+
+impl Member {
+    /// Says whether its slurmctld is known to have been started with something else than what counts now. As a standby
+    /// it would end in the moment in which it takes over.
+    pub fn is_outdated(&self, now: &Started) -> bool {
+        self.started_with.is_some() && self.started_with != now.signal()
+    }
 }
 
 /// Which controller serves.
@@ -183,6 +195,19 @@ impl Started {
         Self { hosts, accounting: accounting.map(str::to_owned), keys }
     }
 
+    /// Returns what a slurmctld is started with now.
+    pub fn now(accepted: &Config, keys: &Keys) -> Self {
+        Self::with(&accepted.controllers(), accounting_host(accepted), Some(keys.loaded()))
+    }
+
+    /// Returns a word that is another one for another list of controllers, another slurmdbd and other keys. None: this
+    /// is the note of a charm that could not rotate keys.
+    pub fn signal(&self) -> Option<String> {
+        let Self { hosts, accounting, keys } = self;
+        let LoadedKeys { auth, jwt } = keys.as_ref()?;
+        Some(digest(&format!("{hosts:?} {accounting:?} {auth:?} {jwt:?}")))
+    }
+
     /// Says whether this is the note of an earlier charm, which knew nothing of keys, and differs in nothing else.
     pub fn lacks_only_keys_of(&self, current: &Self) -> bool {
         self.keys.is_none() && self.hosts == current.hosts && self.accounting == current.accounting
@@ -212,7 +237,7 @@ mod tests {
             let (left, dying) = (word.ends_with("--"), word.ends_with('-'));
             let (number, name) = word.trim_end_matches('-').split_once(':').map_or((word, None), |(a, b)| (a, Some(b)));
             let unit = format!("slurmctld/{}", number.trim_end_matches('-')).parse().unwrap();
-            Member { unit, host: name.map(host), dying, left, keys: None }
+            Member { unit, host: name.map(host), dying, left, keys: None, started_with: None }
         };
         text.split_whitespace().map(member).collect()
     }

@@ -9,7 +9,7 @@ use crate::facts::{Facts, Loaded, Question};
 use crate::names;
 use crate::step::{Outcome, Step};
 use charm::runtime::{Ask, Attempts, Plan, Planned};
-use slurm_interface::{RestData, conf_digest};
+use slurm_interface::{RestData, digest};
 use slurm_ops::slurmrestd;
 use slurm_unit::Trigger;
 use slurm_unit::acknowledgement;
@@ -239,7 +239,7 @@ impl Member<'_> {
         for (name, text) in self.texts() {
             all.push_str(&format!("[{name}]\n{text}"));
         }
-        Ok(Loaded { digest: Some(conf_digest(&all)), ..self.facts.loaded()?.clone() })
+        Ok(Loaded { digest: Some(digest(&all)), ..self.facts.loaded()?.clone() })
     }
 
     /// Brings slurmrestd up, and has it read what it was not started with.

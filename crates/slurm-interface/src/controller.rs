@@ -67,9 +67,9 @@ impl ControllerData {
     }
 }
 
-/// Returns the digest of a slurm.conf: 16 hexadecimal digits that differ for another text, by chance and not by craft
+/// Returns the digest of a text: 16 hexadecimal digits that differ for another text, by chance and not by craft
 /// (FNV-1a).
-pub fn conf_digest(text: &str) -> String {
+pub fn digest(text: &str) -> String {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
 }
@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn the_digest_of_the_configuration_is_there_for_who_compares_it() {
-        let data = ControllerData { conf_digest: Some(conf_digest("ClusterName=lab\n")), ..sample() };
+        let data = ControllerData { conf_digest: Some(digest("ClusterName=lab\n")), ..sample() };
         assert_eq!(data.encode()["slurm_conf_digest"], "\"9e9c430ed9f5d4a6\"");
         assert_eq!(ControllerData::decode(&data.encode()), Ok(Some(data)));
-        assert_ne!(conf_digest(""), conf_digest("x"));
+        assert_ne!(digest(""), digest("x"));
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub use accounting::{AccountingHost, AccountingKeys};
 pub use acknowledgement::KeyAcknowledgement;
 pub use agent::AgentData;
 pub use compute::ComputeData;
-pub use controller::{ControllerData, conf_digest};
+pub use controller::{ControllerData, digest};
 pub use databag::{Databag, DecodeError};
 pub use database::{CredentialSource, DatabaseAnswer, DatabaseEndpoint, DatabaseRequest};
 pub use mount::{MountPoint, MountRequest, MountState};

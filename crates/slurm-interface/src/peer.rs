@@ -9,6 +9,7 @@ const CLUSTER_NAME: &str = "cluster_name";
 const RESTART_SIGNAL: &str = "restart_signal";
 const HOSTNAME: &str = "hostname";
 const LEFT: &str = "left";
+const STARTED_WITH: &str = "started_with";
 /// A number, a time or an identifier; it is compared and never used for anything else.
 const LONGEST_SIGNAL: usize = 64;
 
@@ -33,14 +34,19 @@ impl PeerApp {
         let Some(name) = loose_string(bag, CLUSTER_NAME)? else { return Ok(None) };
         let cluster_name = ClusterName::new(name.as_str())
             .map_err(|error| DecodeError::malformed(CLUSTER_NAME, &name, error.to_string()))?;
-        let restart_signal = loose_string(bag, RESTART_SIGNAL)?.unwrap_or_default();
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
-        if restart_signal.len() > LONGEST_SIGNAL || !restart_signal.bytes().all(plain) {
-            let problem = format!("not a word of at most {LONGEST_SIGNAL} letters, digits, `_`, `-`, `.` and `:`");
-            return Err(DecodeError::malformed(RESTART_SIGNAL, &restart_signal, problem));
-        }
+        let restart_signal = signal(bag, RESTART_SIGNAL)?.unwrap_or_default();
         Ok(Some(Self { cluster_name, restart_signal }))
     }
+}
+
+fn signal(bag: &Databag, key: &'static str) -> Result<Option<String>, DecodeError> {
+    let Some(signal) = loose_string(bag, key)? else { return Ok(None) };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
+    if signal.len() > LONGEST_SIGNAL || !signal.bytes().all(plain) {
+        let problem = format!("not a word of at most {LONGEST_SIGNAL} letters, digits, `_`, `-`, `.` and `:`");
+        return Err(DecodeError::malformed(key, &signal, problem));
+    }
+    Ok(Some(signal))
 }
 
 /// Unit bag of a slurmctld unit on its peer relation, written by the unit.
@@ -52,6 +58,8 @@ pub struct PeerUnit {
     pub left: bool,
     /// The authentication keys that slurmctld of the unit was started with.
     pub keys: Option<KeyAcknowledgement>,
+    /// The `restart_signal` of what slurmctld of the unit was started with.
+    pub started_with: Option<String>,
 }
 
 impl PeerUnit {
@@ -62,6 +70,7 @@ impl PeerUnit {
             bag.extend(written([(LEFT, json!(true))]));
         }
         bag.extend(self.keys.iter().flat_map(KeyAcknowledgement::encode));
+        bag.extend(self.started_with.iter().flat_map(|signal| written([(STARTED_WITH, json!(signal))])));
         bag
     }
 
@@ -69,8 +78,9 @@ impl PeerUnit {
     pub fn decode(bag: &Databag) -> Result<Option<Self>, DecodeError> {
         let Some(name) = loose_string(bag, HOSTNAME)? else { return Ok(None) };
         let (left, keys) = (bag.get(LEFT).is_some_and(|left| left == "true"), KeyAcknowledgement::decode(bag)?);
+        let started_with = signal(bag, STARTED_WITH)?;
         HostName::new(name.as_str())
-            .map(|hostname| Some(Self { hostname, left, keys }))
+            .map(|hostname| Some(Self { hostname, left, keys, started_with }))
             .map_err(|error| DecodeError::malformed(HOSTNAME, &name, error.to_string()))
     }
 }
@@ -90,7 +100,8 @@ mod tests {
         assert_eq!(PeerApp::decode(&app.encode()), Ok(Some(app)));
         for left in [false, true] {
             let keys = left.then(|| KeyAcknowledgement { ids: vec!["k1".to_owned()] });
-            let unit = PeerUnit { hostname: HostName::new("juju-c9fc6f-1").unwrap(), left, keys };
+            let (hostname, started_with) = (HostName::new("juju-c9fc6f-1").unwrap(), left.then(|| "7".to_owned()));
+            let unit = PeerUnit { hostname, left, keys, started_with };
             assert_eq!(unit.encode()["hostname"], "\"juju-c9fc6f-1\"");
             assert_eq!(unit.encode().contains_key("left"), left);
             assert_eq!(PeerUnit::decode(&unit.encode()), Ok(Some(unit)));
@@ -115,5 +126,7 @@ mod tests {
             let error = PeerUnit::decode(&bag("hostname", value)).unwrap_err();
             assert!(error.to_string().starts_with("databag key `hostname`"), "{error}");
         }
+        let host = bag("hostname", "c1");
+        assert!(PeerUnit::decode(&host.into_iter().chain(bag("started_with", "\"a b\"")).collect()).is_err());
     }
 }

@@ -176,7 +176,7 @@ fn schemas_name_exactly_the_keys_that_are_written() {
         written!(PeerUnit, "slurmctld-peer/examples/unit-left.json"),
     ];
     let both = unit.clone().into_iter().chain(left.clone()).collect();
-    check_optional(peer, "unit", &both, &["left", "unit_auth_key_ids"]);
+    check_optional(peer, "unit", &both, &["left", "started_with", "unit_auth_key_ids"]);
     for (schema, unit) in [
         (slurmd, written!(KeyAcknowledgement, "slurmd/examples/unit.json")),
         (contract!("sackd/schema.json"), written!(KeyAcknowledgement, "sackd/examples/unit.json")),

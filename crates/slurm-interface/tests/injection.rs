@@ -166,6 +166,8 @@ fn peers() {
         if !matches!(value.as_str(), "." | ".." | "-a" | "--help") {
             let named = bag(&[("cluster_name", json!("lab"))]);
             check("restart_signal", &value, PeerApp::decode(&with(&named, "restart_signal", &quoted)));
+            let host = bag(&[("hostname", json!("c1"))]);
+            check("started_with", &value, PeerUnit::decode(&with(&host, "started_with", &quoted)));
         }
     }
 }

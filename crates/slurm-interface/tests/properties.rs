@@ -31,6 +31,8 @@ fn bag() -> impl Strategy<Value = Databag> {
         "cluster_name",
         "restart_signal",
         "hostname",
+        "started_with",
+        "unit_auth_key_ids",
         "mountpoint",
         "nodev",
         "mounted",

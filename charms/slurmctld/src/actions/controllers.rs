@@ -2,7 +2,6 @@
 
 use super::{Act, ActionFailure, ActionResults, require_daemon};
 use crate::config::files::Configuration;
-use crate::config::managed_keys::accounting_host;
 use crate::controllers::{self, Beat, Member, Serving, Started};
 use crate::facts::look::{heartbeat, members};
 use crate::keys::Keys;
@@ -26,6 +25,8 @@ struct Seen {
     serving: Serving,
     /// How long ago the one that serves gave a sign of life, in seconds.
     age: Option<u64>,
+    /// Those that would end instead of serving: they stand by with what was of use before.
+    outdated: Vec<HostName>,
 }
 
 impl Seen {
@@ -42,7 +43,10 @@ impl Seen {
             _ => controllers::serving(&listed, beat.as_ref(), now, timeout),
         };
         let age = beat.filter(|_| listed.len() > 1).map(|beat| now.saturating_sub(beat.heartbeat.at));
-        Ok(Self { listed, members, answers, serving, age })
+        let started = started_now(act)?;
+        let outdated = members.iter().filter(|member| member.is_outdated(&started));
+        let outdated = outdated.filter_map(|member| member.host.clone()).collect();
+        Ok(Self { listed, members, answers, serving, age, outdated })
     }
 
     fn responds(&self, host: &HostName) -> bool {
@@ -104,18 +108,13 @@ struct Takeover {
 pub(super) fn takeover(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let request: Takeover = act.tools.action_get()?;
     require_daemon(act)?;
-    // A standby with a list of before would end instead of serving. The rounds restart it, if it is time for that.
-    if has_old_list(act)? {
+    // The rounds restart a standby of this unit that is outdated, if it is time for that.
+    let (noted, now) = (note::read::<Started>(&act.view.host).map_err(ActionFailure::broken)?, started_now(act)?);
+    if noted.known().is_some_and(|noted| *noted != now) {
         act.settle().map_err(ActionFailure::broken)?;
     }
     let seen = Seen::look(act)?;
     let (rank, host) = chosen(&seen, &request.controller)?;
-    if seen.unit(host).as_deref() == Some(act.view.ctx.unit.as_str()) && has_old_list(act)? {
-        return Err(ActionFailure::refused(format!(
-            "slurmctld of {host} was started with another list of controllers or other keys, and would end instead of \
-             serving: its charm restarts it within seconds, try again"
-        )));
-    }
     let before = match &seen.serving {
         Serving::Host(host) => host.to_string(),
         Serving::Nobody | Serving::Unknown => "unknown".to_owned(),
@@ -128,24 +127,26 @@ pub(super) fn takeover(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     Ok(ActionResults::default().with("served-before", before).with("serves", host.as_str()).with("warning", warning))
 }
 
-/// Says whether slurmctld of this machine was started with something that slurm.conf, or the keys, do not say any more.
-fn has_old_list(act: &Act<'_>) -> Result<bool, ActionFailure> {
+/// Looks at what a slurmctld is started with now.
+fn started_now(act: &Act<'_>) -> Result<Started, ActionFailure> {
     let host = &act.view.host;
     let accepted = Configuration::look(host).map_err(ActionFailure::broken)?.accepted;
-    let keys = Keys::look(host).map_err(ActionFailure::broken)?.loaded();
-    let current = Started::with(&accepted.controllers(), accounting_host(&accepted), Some(keys));
-    let noted = note::read::<Started>(host).map_err(ActionFailure::broken)?;
-    Ok(noted.known().is_some_and(|noted| *noted != current && !noted.lacks_only_keys_of(&current)))
+    Ok(Started::now(&accepted, &Keys::look(host).map_err(ActionFailure::broken)?))
 }
 
-/// Returns the controller that is to take over: the one that is named, or the first standby that answers.
+/// Returns the controller that is to take over: the one that is named, or the first standby that answers and is not
+/// outdated.
 fn chosen<'s>(seen: &'s Seen, named: &str) -> Result<(usize, &'s HostName), ActionFailure> {
     let refuse = |why: String| Err(ActionFailure::refused(why));
     let named = named.trim();
     let is_named = |host: &HostName| host.as_str() == named || seen.unit(host).as_deref() == Some(named);
-    let mut others = seen.listed.iter().enumerate().filter(|(_, host)| !seen.serves(host));
+    let others = seen.listed.iter().enumerate().filter(|(_, host)| !seen.serves(host));
     let found = match named {
-        "" => others.find(|(_, host)| seen.responds(host)),
+        "" => {
+            let mut answering = others.filter(|(_, host)| seen.responds(host)).peekable();
+            let first = answering.peek().copied();
+            answering.find(|(_, host)| !seen.outdated.contains(host)).or(first)
+        }
         _ => seen.listed.iter().enumerate().find(|(_, host)| is_named(host)),
     };
     match found {
@@ -155,6 +156,10 @@ fn chosen<'s>(seen: &'s Seen, named: &str) -> Result<(usize, &'s HostName), Acti
         // Slurm's takeover is a request to a backup.
         Some((0, host)) => refuse(format!("{host} is the primary, which takes control by itself when it is started")),
         Some((_, host)) if !seen.responds(host) => refuse(format!("{host} does not answer: see its status")),
+        Some((_, host)) if seen.outdated.contains(host) => refuse(format!(
+            "slurmctld of {host} was started with another list of controllers or other keys, and would end instead of \
+             serving: its charm restarts it within seconds, try again"
+        )),
         Some(found) => Ok(found),
     }
 }
@@ -171,8 +176,10 @@ mod tests {
         };
         let answers = listed.iter().map(answer).collect();
         let unit = "slurmctld/7".parse().unwrap();
-        let member = Member { unit, host: Some("c3".parse().unwrap()), dying: false, left: false, keys: None };
-        Seen { listed, members: vec![member], answers, serving: Serving::Host(serving.parse().unwrap()), age: None }
+        let host = Some("c3".parse().unwrap());
+        let member = Member { unit, host, dying: false, left: false, keys: None, started_with: None };
+        let serving = Serving::Host(serving.parse().unwrap());
+        Seen { listed, members: vec![member], answers, serving, age: None, outdated: Vec::new() }
     }
 
     fn choice(seen: &Seen, named: &str) -> Result<String, String> {
@@ -187,6 +194,19 @@ mod tests {
     fn the_first_standby_that_answers_takes_over() {
         assert_eq!(choice(&seen("c1", &[]), "").unwrap(), "1 c2");
         assert_eq!(choice(&seen("c1", &["c2"]), "").unwrap(), "2 c3");
+    }
+
+    #[test]
+    fn a_standby_that_would_end_is_passed_over_or_refused() {
+        let outdated = |hosts: &[&str]| {
+            let outdated = hosts.iter().map(|host| host.parse().unwrap()).collect();
+            Seen { outdated, ..seen("c1", &[]) }
+        };
+        assert_eq!(choice(&outdated(&["c2"]), "").unwrap(), "2 c3");
+        for (outdated, named) in [(outdated(&["c2"]), "c2"), (outdated(&["c2", "c3"]), "")] {
+            let refusal = choice(&outdated, named).unwrap_err();
+            assert!(refusal.starts_with("slurmctld of c2 was started with another list"), "{refusal}");
+        }
     }
 
     #[test]

@@ -91,7 +91,8 @@ pub fn members(view: &View) -> Result<Option<Vec<Member>>, Error> {
         let left = published.as_ref().is_some_and(|bag| bag.left);
         let dying = goal.is_dying(&unit);
         let keys = published.as_ref().and_then(|bag| bag.keys.clone()).map(|keys| keys.ids);
-        members.push(Member { unit, host: published.map(|bag| bag.hostname), dying, left, keys });
+        let started_with = published.as_ref().and_then(|bag| bag.started_with.clone());
+        members.push(Member { unit, host: published.map(|bag| bag.hostname), dying, left, keys, started_with });
     }
     Ok(Some(members))
 }

@@ -4,12 +4,13 @@
 use super::Plan;
 use crate::Slurmctld;
 use crate::condition::Condition;
-use crate::controllers::Controllers;
+use crate::controllers::{Controllers, Member, Started};
 use crate::facts::{Ask, Attempts, Facts, Question};
 use crate::identity::{self, Identity};
 use crate::step::Step;
 use charm::runtime::Planned;
 use slurm_interface::PeerUnit;
+use slurm_ops::scontrol::ControllerPing;
 
 /// Hands over, stops what runs here for good, and tells the leader. Each dispatch takes from facts how far it is.
 pub(super) fn leave(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
@@ -29,11 +30,12 @@ pub(super) fn leave(facts: &Facts, attempts: &Attempts) -> Planned<Slurmctld> {
     if peer.own.as_ref().is_none_or(|own| own.left) {
         return rest();
     }
-    let bag = PeerUnit { hostname: host, left: true, keys: None }.encode();
+    let bag = PeerUnit { hostname: host, left: true, keys: None, started_with: None }.encode();
     Ok(Plan::steps(vec![Step::PublishPeerUnit(peer.relation.clone(), bag)]))
 }
 
-/// Returns the takeover by another controller, if this one serves and another one is to stay and answers.
+/// Returns the takeover by another controller, if this one serves and another one answers that would not end in that
+/// moment. One that is to stay comes first.
 fn hand_over(facts: &Facts, attempts: &Attempts) -> Result<Option<Step>, Ask> {
     let made = attempts.made(|step| matches!(step, Step::HandOver { .. }));
     if made || Identity::store_problem(facts.store()?).is_some() || facts.siblings()?.is_empty() {
@@ -43,7 +45,20 @@ fn hand_over(facts: &Facts, attempts: &Attempts) -> Result<Option<Step>, Ask> {
     if !controllers.serving.is(own) {
         return Ok(None);
     }
+    facts.need(&[Question::Answers, Question::Members, Question::Keys])?;
+    let now = Started::now(&facts.configuration()?.accepted, facts.keys()?);
+    let members = facts.members()?.as_deref().unwrap_or_default();
+    let is = |ping: &ControllerPing, what: &dyn Fn(&Member) -> bool| {
+        members
+            .iter()
+            .any(|member| member.host.as_ref().is_some_and(|host| host.as_str() == ping.hostname) && what(member))
+    };
     let answers = facts.answers()?.answer().map(Vec::as_slice).unwrap_or_default();
-    let other = answers.iter().enumerate().find(|(_, ping)| ping.responding && ping.hostname != own.as_str());
+    let fit = |ping: &ControllerPing| {
+        let other = ping.responding && ping.hostname != own.as_str();
+        other && !is(ping, &|member| member.left || member.is_outdated(&now))
+    };
+    let others = || answers.iter().enumerate().filter(|(_, ping)| fit(ping));
+    let other = others().find(|(_, ping)| !is(ping, &|member| member.dying)).or_else(|| others().next());
     Ok(other.map(|(rank, ping)| Step::HandOver { rank, host: ping.hostname.clone() }))
 }

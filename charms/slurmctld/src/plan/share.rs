@@ -4,6 +4,7 @@ use super::{is_upkeep_due, rotation};
 use crate::condition::Condition;
 use crate::config::Situation;
 use crate::config::managed_keys::accounting_host;
+use crate::controllers::Started;
 use crate::facts::{Ask, Attempts, Compute, Facts, Follower, Question};
 use crate::identity::Identity;
 use crate::keys::Key;
@@ -16,20 +17,22 @@ use charm::{AppName, Databag, RelationId, SecretId};
 use slurm_conf::ControllerAddress;
 use slurm_interface::{
     AccountingKeys, ControllerData, KeyAcknowledgement, MountPoint, MountRequest, PeerApp, PeerUnit, RestData,
-    SecretUri, conf_digest,
+    SecretUri, digest,
 };
 use slurm_unit::note::Noted;
 use slurm_unit::service::ServiceStep;
-use std::hash::{Hash, Hasher};
 
 /// What has to be said before there is a store: the host of this unit, and which file system the cluster needs.
 pub(super) fn announce(facts: &Facts) -> Result<Vec<Step>, Ask> {
     let hostname = facts.host()?.name.clone();
-    let started = facts.started()?.known().and_then(|started| started.keys.clone());
     // What is not known is not taken back.
-    let before = facts.peer()?.as_ref().and_then(|peer| peer.own.as_ref()?.keys.clone());
-    let keys = started.map(|keys| KeyAcknowledgement { ids: keys.auth }).or(before);
-    let wanted = PeerUnit { hostname, left: false, keys };
+    let before = facts.peer()?.as_ref().and_then(|peer| peer.own.clone());
+    let started = facts.started()?.known().and_then(|started| Some((started.keys.as_ref()?, started.signal()?)));
+    let (keys, started_with) = match started {
+        Some((keys, signal)) => (Some(KeyAcknowledgement { ids: keys.auth.clone() }), Some(signal)),
+        None => before.map(|own| (own.keys, own.started_with)).unwrap_or_default(),
+    };
+    let wanted = PeerUnit { hostname, left: false, keys, started_with };
     let unheard = facts.peer()?.as_ref().filter(|peer| peer.own.as_ref() != Some(&wanted));
     let publish = unheard.map(|peer| {
         let bag = wanted.encode();
@@ -165,7 +168,7 @@ fn readers<'f>(situation: &Situation<'f>, followers: &'f [Follower]) -> Vec<Read
         published,
         reads: Reads::Controllers { digest: None },
     });
-    let digest = situation.accepted().files.slurm.as_deref().map(conf_digest);
+    let digest = situation.accepted().files.slurm.as_deref().map(digest);
     let followers = followers.iter().map(|Follower { endpoint, relation, app, published, acknowledges, .. }| Reader {
         endpoint,
         relation,
@@ -217,11 +220,14 @@ fn peer(situation: &Situation<'_>, facts: &Facts, on_store: bool) -> Result<Vec<
     let host = &situation.host.name;
     let mut steps = Vec::new();
     if peer.own.as_ref().is_none_or(|own| own.hostname != *host) {
-        let bag = PeerUnit { hostname: host.clone(), left: false, keys: None }.encode();
+        let bag = PeerUnit { hostname: host.clone(), left: false, keys: None, started_with: None }.encode();
         steps.push(Step::PublishPeerUnit(peer.relation.clone(), bag));
     }
     // A list that slurmctld has accepted: the other controllers start with it.
-    let signal = if on_store { restart_signal(situation, facts)? } else { String::new() };
+    let signal = match on_store {
+        true => Started::now(situation.accepted(), facts.keys()?).signal().unwrap_or_default(),
+        false => String::new(),
+    };
     if let Some(cluster_name) = situation.identity.given.clone()
         && *facts.leader()?
         && (peer.cluster_name.is_none() || peer.restart_signal != signal)
@@ -230,19 +236,6 @@ fn peer(situation: &Situation<'_>, facts: &Facts, on_store: bool) -> Result<Vec<
         steps.push(Step::PublishPeerApp(peer.relation.clone(), bag));
     }
     Ok(steps)
-}
-
-/// Returns a word that is another one for another list of controllers, another slurmdbd and other keys. It wakes the
-/// others; what they do follows from the files.
-fn restart_signal(situation: &Situation<'_>, facts: &Facts) -> Result<String, Ask> {
-    let keys = facts.keys()?.loaded();
-    let mut hasher = std::hash::DefaultHasher::new();
-    (keys.auth, keys.jwt).hash(&mut hasher);
-    situation.accepted().controllers().hash(&mut hasher);
-    if let Some(host) = accounting_host(situation.accepted()) {
-        host.hash(&mut hasher);
-    }
-    Ok(format!("{:016x}", hasher.finish()))
 }
 
 /// The secret that compute units read, and who is told of it. Its content is looked at in upkeep only.

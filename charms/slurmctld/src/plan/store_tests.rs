@@ -26,7 +26,8 @@ const MOUNTED: StoreMount = StoreMount::Mounted { read_only: false };
 
 fn member(number: usize, host: Option<&str>) -> Member {
     let unit = format!("slurmctld/{number}").parse().unwrap();
-    Member { unit, host: host.map(|host| host.parse().unwrap()), dying: false, left: false, keys: None }
+    let host = host.map(|host| host.parse().unwrap());
+    Member { unit, host, dying: false, left: false, keys: None, started_with: None }
 }
 
 fn hosts(names: &[&str]) -> Vec<HostName> {
@@ -285,6 +286,34 @@ fn a_controller_that_serves_hands_over_before_it_leaves() {
     assert_eq!(world.reported(), "maintenance: leaving");
     world.dispatch(&|_, _| None);
     assert_eq!(world.taken, [""; 0]);
+}
+
+#[test]
+fn control_is_handed_to_one_that_would_serve_and_stay() {
+    let third = "juju-c9fc6f-2";
+    let three = || {
+        let mut world = World::one_of_two(0);
+        world.members.as_mut().unwrap().push(member(2, Some(third)));
+        let mut world = world.settled().heard(0).settled();
+        (world.teardown, world.leaving) = (true, true);
+        world
+    };
+    let mut outdated = three();
+    outdated.members.as_mut().unwrap()[1].started_with = Some("before".to_owned());
+    outdated.dispatch(&|_, _| None);
+    assert_eq!(outdated.taken[0], "hand over to juju-c9fc6f-2");
+    let mut dying = three();
+    dying.members.as_mut().unwrap()[1].dying = true;
+    dying.dispatch(&|_, _| None);
+    assert_eq!(dying.taken[0], "hand over to juju-c9fc6f-2");
+    let mut all = three();
+    all.members.as_mut().unwrap().iter_mut().for_each(|member| member.dying = true);
+    all.dispatch(&|_, _| None);
+    assert_eq!(all.taken[0], "hand over to juju-c9fc6f-1", "better than nobody");
+    let mut nobody = three();
+    nobody.members.as_mut().unwrap().iter_mut().for_each(|member| member.started_with = Some("before".to_owned()));
+    nobody.dispatch(&|_, _| None);
+    assert_eq!(nobody.taken[0], "stop slurmctld for good");
 }
 
 #[test]

@@ -154,14 +154,14 @@ fn a_login_node_is_told_where_the_controllers_are_and_which_configuration_they_h
     let before = told(&world);
     assert_eq!(world.auth_secret.granted, ["compute.slurmd".to_owned(), "login.sackd".to_owned()].into());
     assert_eq!(before.controllers[0].to_string(), "juju-c9fc6f-0:6817");
-    assert_eq!(before.conf_digest, Some(slurm_interface::conf_digest(&digest(&world))));
+    assert_eq!(before.conf_digest, Some(slurm_interface::digest(&digest(&world))));
     // A changed partition changes the digest in the same dispatch, and nothing of what compute nodes hear.
     let of_nodes = world.computes[0].published.clone();
     world.retry_timer = false;
     world.computes[0].data = wants("compute", "MaxTime=1");
     world.dispatch(&|_, _| None);
     assert!(world.taken.contains(&"reconfigure slurmctld".to_owned()));
-    assert_eq!(told(&world).conf_digest, Some(slurm_interface::conf_digest(&digest(&world))));
+    assert_eq!(told(&world).conf_digest, Some(slurm_interface::digest(&digest(&world))));
     assert_ne!(told(&world).conf_digest, before.conf_digest);
     assert_eq!(world.computes[0].published, of_nodes);
 }

@@ -149,3 +149,24 @@ fn a_standby_that_would_end_instead_of_serving_takes_over_once_it_was_restarted(
     assert_eq!(done.failure, None);
     assert_eq!(world.slurm.serving().as_deref(), Some("slurmctld-1"));
 }
+
+#[test]
+fn control_is_not_handed_to_a_standby_that_has_not_heard_of_the_new_list() {
+    let takeover = Hook::action("takeover", serde_json::json!({}));
+    let (world, leader) = (World::on_store(3, 1), unit("slurmctld/0"));
+    world.job("compute-0");
+    world.machine("slurmctld/1").crash("slurmctld");
+    world.model.remove_unit_force(&unit("slurmctld/1")).unwrap();
+    // The leader takes the line out. No hook of the other unit has run since.
+    world.model.run(&leader, &Hook::named("update-status")).unwrap();
+    assert_eq!(world.listed_hosts(), ["slurmctld-0", "slurmctld-2"]);
+    let answer = world.model.run(&leader, &takeover).unwrap();
+    assert_eq!(world.slurm.serving().as_deref(), Some("slurmctld-0"), "{answer:#?}");
+    let why = answer.failure.unwrap();
+    assert!(why.starts_with("slurmctld of slurmctld-2 was started with another list"), "{why}");
+    world.model.settle();
+    assert_eq!(world.model.run(&leader, &takeover).unwrap().failure, None);
+    assert_eq!(world.slurm.serving().as_deref(), Some("slurmctld-2"));
+    world.model.settle();
+    assert_sound(&world, &["slurmctld-0", "slurmctld-2"]);
+}
