@@ -61,7 +61,9 @@ impl charm::runtime::Condition for Condition {
     fn needs_retry(&self) -> bool {
         match self {
             Self::Leaving | Self::MachineTaken(_) | Self::Option(_) | Self::TooOld { .. } => false,
-            Self::NoDatabase(_) | Self::DatabaseExpected | Self::DatabaseUnusable { .. } => false,
+            Self::NoDatabase(_) | Self::DatabaseUnusable { .. } => false,
+            // Like a relation with the controllers that is expected.
+            Self::DatabaseExpected => true,
             Self::Install(condition) => condition.needs_retry(),
             Self::Follower(condition) => condition.needs_retry(),
             // Units of an application are not told of each other's end on Juju 4.
