@@ -81,7 +81,8 @@ def test_a_slurmctld_that_was_killed_has_a_login_node_that_follows(login):
     """It saves the login nodes that it knows only with its nodes, and may have forgotten this one."""
     login.root("slurmctld/0", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmctld")
     login.await_message("slurmctld/0", "^active: primary - UP$")
-    eventually(lambda: login.on("slurmctld/0", "sinfo", "--noheader", "--format=%T").strip(), equals("idle"), "node", 60)
+    state = lambda: login.on("slurmctld/0", "sinfo", "--noheader", "--format=%T").strip()
+    eventually(state, equals("idle"), "node", 60)
     change_partition(login, 62)
     assert_follows(login)
 

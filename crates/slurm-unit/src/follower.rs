@@ -212,7 +212,7 @@ impl FollowerCondition {
     /// Says whether what is waited for may come without an event of Juju. What an operator has to mend comes with one.
     pub fn needs_retry(&self) -> bool {
         match self {
-            // It may as well be one that has just ended: Juju lists it for some seconds, and no hook tells of their end.
+            // It may as well have just ended: Juju lists it for some seconds, and no hook tells of their end.
             Self::RelationExpected => true,
             Self::Failing { .. } | Self::StaleRelation | Self::Acknowledging => true,
             Self::NotRelated(_) | Self::UnusableData { .. } | Self::TooNew { .. } => false,
