@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from cluster import LITTLE, eventually
+from cluster import LITTLE, equals, eventually
 from packing import pack_test_charm
 from test_rest import ask, version
 
@@ -92,6 +92,45 @@ def test_records_are_kept_while_slurmdbd_is_away_and_nothing_hangs(whole, job):
     eventually(lambda: sacct(whole, ended), lambda seen: seen == f"{ended}|COMPLETED", "the record of then", 240)
     eventually(lambda: "MaxTime=79" in whole.slurm_conf(), bool, "the change of then", 180)
     whole.await_message("slurmctld/0", "^active: primary - UP$", 180)
+
+
+# The files of the database on a small disk of their own.
+SMALL_DISK = """
+systemctl stop mariadb
+mv /var/lib/mysql /var/lib/mysql.before
+mkdir /var/lib/mysql
+mount -t tmpfs -o size=260m tmpfs /var/lib/mysql
+cp -a /var/lib/mysql.before/. /var/lib/mysql
+chown mysql:mysql /var/lib/mysql
+systemctl start mariadb
+"""
+# How a job was submitted is part of its record, and this is more than a page of the database holds.
+LARGE_JOBS = """
+large=$(head -c 20000 /dev/zero | tr '\\0' x)
+for job in $(seq 30); do
+    sbatch --parsable --chdir=/tmp --mem=50 --output=/dev/null --wrap "true # $large"
+done
+"""
+
+
+@pytest.mark.slow
+def test_records_wait_for_a_database_whose_disk_is_full(whole, job):
+    """MariaDB ends when it finds no room, and cannot start either. systemd tries again until there is some."""
+    whole.shell("mysql/0", SMALL_DISK)
+    records(whole)
+    whole.shell("mysql/0", "dd if=/dev/zero of=/var/lib/mysql/ballast bs=64k 2>/dev/null || true")
+    ended = whole.on("login/0", "sh", "-es", stdin=LARGE_JOBS).split()
+    for one in ended:
+        whole.await_job(one, "COMPLETED")
+    whole.fire("slurmdbd/0")
+    whole.await_message("slurmdbd/0", "^waiting: for mysql to answer slurmdbd$", 90)
+    whole.fire("slurmctld/0")
+    whole.await_message("slurmctld/0", "^active: primary - UP; accounting: .*[0-9]+ records", 90)
+    whole.shell("mysql/0", "rm /var/lib/mysql/ballast")
+    complete = lambda: {sacct(whole, one) for one in ended}
+    eventually(complete, equals({f"{one}|COMPLETED" for one in ended}), "the records of then", 180)
+    whole.await_message("slurmdbd/0", "^active: accounts for slurmctld$", 120)
+    whole.await_message("slurmctld/0", "^active: primary - UP$", 120)
 
 
 def test_accounting_goes_and_comes_again(whole, job):
