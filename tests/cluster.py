@@ -121,6 +121,12 @@ class Cluster:
         """Runs scontrol on the controller as root, as an administrator would."""
         return self.root(self.controller, "scontrol", *words)
 
+    def reconfigure(self):
+        """What an administrator does after an edit, again if there is no answer: on a busy host slurmctld may take
+        longer than scontrol waits."""
+        ask = lambda: self.shell(self.controller, "scontrol reconfigure 2>&1 || true").strip()
+        eventually(ask, equals(""), "a reconfigure", 60)
+
     # Units
 
     def unit(self, name):

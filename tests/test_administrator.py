@@ -164,7 +164,7 @@ def test_resumed_nodes_stay_resumed(cluster):
     for node in ("compute-0", "compute-1"):
         cluster.act("slurmctld/0", "resume", nodename=node)
         cluster.await_state(node, "IDLE")
-    cluster.scontrol("reconfigure")
+    cluster.reconfigure()
     partition_config_changed(cluster)
     update_status(cluster)
     cluster.quiet()

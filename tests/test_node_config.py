@@ -47,7 +47,7 @@ def test_a_changed_weight_lasts(cluster):
     assert "weight=7" in options_of(cluster).lower(), "the next registration would not have it"
     # Slurm forgets a weight that was only set with scontrol when it reads its files again.
     cluster.settle(slurmctld=1, compute=2)
-    cluster.scontrol("reconfigure")
+    cluster.reconfigure()
     cluster.await_state("compute-0", "IDLE")
     assert cluster.node("compute-0")["weight"] == 7
 

@@ -57,7 +57,7 @@ def test_a_default_of_the_charm_can_be_outweighed(cluster):
 
 def test_a_line_of_the_administrators_hand_comes_back(cluster):
     cluster.shell("slurmctld/0", "echo 'KillWait=33' >>/etc/slurm/slurm.conf")
-    cluster.scontrol("reconfigure")
+    cluster.reconfigure()
     await_setting(cluster, "KillWait", "33 sec")
     configure(cluster, "KillWait=44")
     await_setting(cluster, "KillWait", "44 sec")

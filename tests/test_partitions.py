@@ -175,7 +175,7 @@ def test_one_reconfigure_serves_all_that_one_hook_sees(cluster):
 def reconfigure_lines(cluster):
     """How many lines one `scontrol reconfigure` leaves in the journal."""
     before = cluster.reconfigures()
-    cluster.scontrol("reconfigure")
+    cluster.reconfigure()
     return eventually(lambda: cluster.reconfigures() - before, bool, "lines of a reconfigure", 10)
 
 
