@@ -84,7 +84,8 @@ fn juju_local(extent: Extent<'_>, rest: &[String], machines: &mut Machines) -> R
         true => cargo_test(&["--package", "juju-local"], &[])?,
         false => Outcome { counts: Counts::default(), succeeded: true },
     };
-    let on_machines = pytest(pytest_of_ours(&[JUJU_LOCAL_TESTS], extent, machines)?.args(rest))?;
+    let mut command = pytest_of_ours(&[JUJU_LOCAL_TESTS], extent, machines)?;
+    let on_machines = pytest(command.args(SIDE_BY_SIDE).args(rest))?;
     outcome.counts += on_machines.counts;
     outcome.succeeded &= on_machines.succeeded;
     Ok(outcome)
