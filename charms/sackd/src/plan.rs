@@ -11,9 +11,9 @@ use charm::runtime::{Ask, Attempts, Plan, Planned};
 use slurm_interface::ControllerData;
 use slurm_unit::Trigger;
 use slurm_unit::acknowledgement;
-use slurm_unit::follower::{self, Controller, FollowerCondition, KeyFile, KeySecret, RemoteData};
+use slurm_unit::follower::{self, Controller, FollowerCondition, KeyFile, KeySecret};
 use slurm_unit::install::InstallStep;
-use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
+use slurm_unit::service::{self, Running, ServiceFiles};
 
 type Planning<T> = Result<T, Ask<Question>>;
 type Tried = Attempts<Step, Outcome>;
@@ -69,15 +69,10 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
     if facts.installation()?.version.is_none() {
         return Ok(Plan::rest(conditions));
     }
-    let app = controller.app.clone();
-    match &controller.data {
-        RemoteData::Data(data) => Member { facts, attempts, controller, data, conditions }.plan(),
-        RemoteData::Nothing => {
-            conditions.push(FollowerCondition::NoData(app).into());
-            Ok(Plan::rest(conditions))
-        }
-        RemoteData::Unusable(why) => {
-            conditions.push(FollowerCondition::UnusableData { app, why: why.clone() }.into());
+    match controller.usable() {
+        Ok(data) => Member { facts, attempts, controller, data, conditions }.plan(),
+        Err(why) => {
+            conditions.push(why.into());
             Ok(Plan::rest(conditions))
         }
     }
@@ -101,10 +96,7 @@ fn unrelated(facts: &Facts, mut conditions: Vec<Condition>) -> Planning<Decision
     if !steps.is_empty() {
         return Ok(Plan::steps(steps));
     }
-    conditions.push(Condition::Follower(match expected {
-        true => FollowerCondition::RelationExpected,
-        false => FollowerCondition::NotRelated(facts.identity()?.unit.app()),
-    }));
+    conditions.push(FollowerCondition::unrelated(facts.identity()?.unit.app(), expected).into());
     Ok(Plan::rest(conditions))
 }
 
@@ -156,15 +148,10 @@ impl Member<'_> {
     /// Every file sackd reads, and the port at which slurmctld reaches it.
     fn prepare(&self) -> Planning<Vec<Step>> {
         let facts = self.facts;
-        let wanted = ServiceFiles {
-            old_timer: false,
-            drop_in: Some(service::patient_drop_in(&names::PROFILE)),
-            failure_service: Some(service::failure_service(&facts.identity()?.unit, &names::PROFILE)),
-        };
-        let files = facts.service_files()?.steps(&wanted);
-        let unread = files.is_empty() && facts.daemon()?.needs_reload_of_units;
-        let reload = unread.then_some(ServiceStep::ReloadUnits);
-        let mut steps: Vec<Step> = files.into_iter().chain(reload).map(Step::Service).collect();
+        let drop_in = service::patient_drop_in(&names::PROFILE);
+        let wanted = ServiceFiles::of(&facts.identity()?.unit, &names::PROFILE, drop_in);
+        let files = facts.service_files()?.upkeep(&wanted, facts.daemon()?.needs_reload_of_units);
+        let mut steps: Vec<Step> = files.into_iter().map(Step::Service).collect();
         let key = facts.key_file()?;
         if let KeySecret::Offered(offered) = facts.key_secret()?
             && (key.keys.as_ref() != Some(offered) || !key.private)
@@ -272,9 +259,8 @@ impl Member<'_> {
     }
 
     fn too_new(&self) -> Planning<Option<FollowerCondition>> {
-        let found = follower::too_new(self.facts.installation()?.version, self.data);
-        let app = self.controller.app.clone();
-        Ok(found.map(|(own, controllers)| FollowerCondition::TooNew { own, controllers, app }))
+        let (own, data) = (self.facts.installation()?.version, self.data);
+        Ok(FollowerCondition::too_new(own, data.slurm_version.as_deref(), &self.controller.app))
     }
 
     /// Why users cannot submit here, if so.

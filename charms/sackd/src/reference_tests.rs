@@ -69,14 +69,6 @@ fn every_status_is_documented() {
 }
 
 #[test]
-fn a_status_is_one_line_that_fits_into_a_table() {
-    for status in statuses() {
-        assert!(status.message().chars().count() <= 120, "{status:?}");
-        assert!(!status.message().chars().any(char::is_control), "{status:?}");
-    }
-}
-
-#[test]
 fn what_is_no_obstacle_for_users_is_not_said() {
     for unsaid in [Condition::OldConfiguration, FollowerCondition::StaleRelation.into()] {
         assert_eq!(status(&Facts::default(), &[unsaid]), Status::active(""));

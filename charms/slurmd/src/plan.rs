@@ -100,15 +100,10 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
         let unit = facts.identity()?.unit.clone();
         return Ok(Plan::rest(vec![Condition::MachineTaken { other: other.clone(), unit }]));
     }
-    let app = controller.app.clone();
-    let data = match &controller.data {
-        RemoteData::Data(data) => data,
-        RemoteData::Nothing => {
-            conditions.push(FollowerCondition::NoData(app).into());
-            return Ok(Plan::rest(conditions));
-        }
-        RemoteData::Unusable(why) => {
-            conditions.push(FollowerCondition::UnusableData { app, why: why.clone() }.into());
+    let data = match controller.usable() {
+        Ok(data) => data,
+        Err(why) => {
+            conditions.push(why.into());
             return Ok(Plan::rest(conditions));
         }
     };
@@ -199,10 +194,7 @@ fn unrelated(facts: &Facts, attempts: &Tried, steps: Vec<Step>, mut conditions: 
     if gone && *facts.port_open()? {
         return Ok(Plan::steps(vec![Step::ClosePort]));
     }
-    conditions.push(Condition::Follower(match expected {
-        true => FollowerCondition::RelationExpected,
-        false => FollowerCondition::NotRelated(facts.identity()?.unit.app()),
-    }));
+    conditions.push(FollowerCondition::unrelated(facts.identity()?.unit.app(), expected).into());
     Ok(Plan::rest(conditions))
 }
 
@@ -253,7 +245,7 @@ fn silence(lookup: &NodeLookup) -> Option<Cause> {
 }
 
 fn too_new(facts: &Facts, data: &ControllerData) -> Planning<Option<(SlurmVersion, SlurmVersion)>> {
-    Ok(follower::too_new(facts.installation()?.version, data))
+    Ok(follower::newer_than(facts.installation()?.version, data.slurm_version.as_deref()))
 }
 
 #[cfg(test)]

@@ -202,11 +202,3 @@ fn each_condition_has_an_example() {
     let names: BTreeSet<&str> = troubles().iter().chain(&details()).chain(&unsaid).map(name).collect();
     assert_eq!(names.len(), 29, "{names:?}");
 }
-
-#[test]
-fn a_status_is_one_line_that_fits_into_a_table() {
-    for status in statuses() {
-        assert!(status.message().chars().count() <= 120, "{status:?}");
-        assert!(!status.message().chars().any(char::is_control), "{status:?}");
-    }
-}

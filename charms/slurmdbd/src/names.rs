@@ -52,15 +52,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn declared(path: &[&str]) -> BTreeSet<String> {
-        let text = include_str!("../charmcraft.yaml");
-        let mut value: &serde_yaml::Value = &serde_yaml::from_str(text).unwrap();
-        for key in path {
-            match value.get(key) {
-                Some(inner) => value = inner,
-                None => return BTreeSet::new(),
-            }
-        }
-        value.as_mapping().unwrap().keys().map(|key| key.as_str().unwrap().to_owned()).collect()
+        charm_testing::declared(include_str!("../charmcraft.yaml"), path)
     }
 
     #[test]

@@ -18,7 +18,7 @@ use slurm_ops::slurmdbd::ConfText;
 use slurm_unit::acknowledgement::{self, Next};
 use slurm_unit::follower::{FollowerCondition, KeySecret, Related, RemoteData};
 use slurm_unit::install::InstallStep;
-use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
+use slurm_unit::service::{self, Running, ServiceFiles};
 use slurm_unit::{OptionProblem, Trigger};
 
 type Planning<T> = Result<T, Ask<Question>>;
@@ -174,10 +174,8 @@ type Told<'f, T> = Option<(&'f Related<T>, &'f T)>;
 /// Returns what the controllers say, or says why that is of no use.
 fn keys<'f>(facts: &'f Facts, conditions: &mut Vec<Condition>) -> Planning<Told<'f, AccountingKeys>> {
     let Some(controller) = facts.controller()? else {
-        conditions.push(Condition::Follower(match *facts.controller_expected()? {
-            true => FollowerCondition::RelationExpected,
-            false => FollowerCondition::NotRelated(facts.identity()?.unit.app()),
-        }));
+        let app = facts.identity()?.unit.app();
+        conditions.push(FollowerCondition::unrelated(app, *facts.controller_expected()?).into());
         return Ok(None);
     };
     if controller.stale {
@@ -245,15 +243,10 @@ impl Server<'_> {
     /// Every file that slurmdbd and its clients read, but its own.
     fn prepare(&self) -> Planning<Vec<Step>> {
         let facts = self.facts;
-        let wanted = ServiceFiles {
-            old_timer: false,
-            drop_in: Some(service::restarting_drop_in(&names::PROFILE)),
-            failure_service: Some(service::failure_service(&facts.identity()?.unit, &names::PROFILE)),
-        };
-        let files = facts.service_files()?.steps(&wanted);
-        let unread = files.is_empty() && facts.daemon()?.needs_reload_of_units;
-        let reload = unread.then_some(ServiceStep::ReloadUnits);
-        let mut steps: Vec<Step> = files.into_iter().chain(reload).map(Step::Service).collect();
+        let drop_in = service::restarting_drop_in(&names::PROFILE);
+        let wanted = ServiceFiles::of(&facts.identity()?.unit, &names::PROFILE, drop_in);
+        let files = facts.service_files()?.upkeep(&wanted, facts.daemon()?.needs_reload_of_units);
+        let mut steps: Vec<Step> = files.into_iter().map(Step::Service).collect();
         let key = facts.key_file()?;
         if let KeySecret::Offered(offered) = facts.key_secret()?
             && (key.keys.as_ref() != Some(offered) || !key.private)

@@ -74,11 +74,3 @@ fn statuses() -> Vec<Status> {
 fn every_status_is_documented() {
     assert_eq!(status_differences(REFERENCE, "## Statuses of slurmdbd", &statuses()), Vec::<String>::new());
 }
-
-#[test]
-fn a_status_is_one_line_that_fits_into_a_table() {
-    for status in statuses() {
-        assert!(status.message().chars().count() <= 120, "{status:?}");
-        assert!(!status.message().chars().any(char::is_control), "{status:?}");
-    }
-}

@@ -13,9 +13,9 @@ use slurm_interface::{RestData, digest};
 use slurm_ops::slurmrestd;
 use slurm_unit::Trigger;
 use slurm_unit::acknowledgement;
-use slurm_unit::follower::{self, FollowerCondition, Related, RemoteData};
+use slurm_unit::follower::{FollowerCondition, Related};
 use slurm_unit::install::InstallStep;
-use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
+use slurm_unit::service::{self, Running, ServiceFiles};
 use std::collections::BTreeMap;
 
 type Planning<T> = Result<T, Ask<Question>>;
@@ -76,18 +76,13 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
     if facts.installation()?.version.is_none() {
         return Ok(Plan::rest(conditions));
     }
-    let app = controller.app.clone();
-    match &controller.data {
-        RemoteData::Data(data) => {
+    match controller.usable() {
+        Ok(data) => {
             facts.need(&OF_A_MEMBER)?;
             Member { facts, attempts, controller, data, conditions }.plan()
         }
-        RemoteData::Nothing => {
-            conditions.push(FollowerCondition::NoData(app).into());
-            Ok(Plan::rest(conditions))
-        }
-        RemoteData::Unusable(why) => {
-            conditions.push(FollowerCondition::UnusableData { app, why: why.clone() }.into());
+        Err(why) => {
+            conditions.push(why.into());
             Ok(Plan::rest(conditions))
         }
     }
@@ -111,10 +106,7 @@ fn unrelated(facts: &Facts, mut conditions: Vec<Condition>) -> Planning<Decision
     if !steps.is_empty() {
         return Ok(Plan::steps(steps));
     }
-    conditions.push(Condition::Follower(match expected {
-        true => FollowerCondition::RelationExpected,
-        false => FollowerCondition::NotRelated(facts.identity()?.unit.app()),
-    }));
+    conditions.push(FollowerCondition::unrelated(facts.identity()?.unit.app(), expected).into());
     Ok(Plan::rest(conditions))
 }
 
@@ -182,20 +174,13 @@ impl Member<'_> {
     /// Brings to the disk what slurmrestd needs at its start.
     fn prepare(&self) -> Planning<Vec<Step>> {
         let facts = self.facts;
-        let wanted = ServiceFiles {
-            drop_in: Some(Self::drop_in()),
-            failure_service: Some(service::failure_service(&facts.identity()?.unit, &names::PROFILE)),
-            old_timer: false,
-        };
+        let wanted = ServiceFiles::of(&facts.identity()?.unit, &names::PROFILE, Self::drop_in());
+        let files = facts.service_files()?.upkeep(&wanted, facts.daemon()?.needs_reload_of_units);
         let mut steps: Vec<Step> = Vec::new();
         if !*facts.user()? {
             steps.push(Step::AddUser);
         }
-        steps.extend(facts.service_files()?.steps(&wanted).into_iter().map(Step::Service));
-        let reload = Step::Service(ServiceStep::ReloadUnits);
-        if steps.is_empty() && facts.daemon()?.needs_reload_of_units && !self.attempts.made(|made| *made == reload) {
-            steps.push(reload);
-        }
+        steps.extend(files.into_iter().map(Step::Service));
         let options = self.options()?;
         if facts.options()?.as_ref() != Some(&options) {
             steps.push(Step::WriteOptions(options));
@@ -269,10 +254,8 @@ impl Member<'_> {
     }
 
     fn too_new(&self) -> Planning<Option<FollowerCondition>> {
-        let own = self.facts.installation()?.version;
-        let found = follower::newer_than(own, self.data.slurm_version.as_deref());
-        let app = self.controller.app.clone();
-        Ok(found.map(|(own, controllers)| FollowerCondition::TooNew { own, controllers, app }))
+        let (own, data) = (self.facts.installation()?.version, self.data);
+        Ok(FollowerCondition::too_new(own, data.slurm_version.as_deref(), &self.controller.app))
     }
 
     /// Why nobody is served, if so.

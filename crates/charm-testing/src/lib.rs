@@ -68,6 +68,7 @@ mod waiting_tests;
 pub use hook::Hook;
 pub use knife::Knife;
 pub use machine::FakeMachine;
+pub use metadata::declared;
 pub use model::{Dispatched, Impossible, Model, Ran};
 pub use reference::status_differences;
 pub use slurm::{FakeJob, FakeSlurm};

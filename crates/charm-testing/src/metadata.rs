@@ -2,7 +2,20 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Returns the names that a `charmcraft.yaml` has below a path of keys.
+pub fn declared(charmcraft: &str, path: &[&str]) -> BTreeSet<String> {
+    let mut value: &serde_yaml::Value = &serde_yaml::from_str(charmcraft).expect("YAML");
+    for key in path {
+        match value.get(key) {
+            Some(inner) => value = inner,
+            None => return BTreeSet::new(),
+        }
+    }
+    let names = value.as_mapping().into_iter().flat_map(serde_yaml::Mapping::keys);
+    names.map(|name| name.as_str().expect("a name").to_owned()).collect()
+}
 
 /// The parts of a `charmcraft.yaml` that a model knows.
 #[derive(Debug, Clone, Default, Deserialize)]

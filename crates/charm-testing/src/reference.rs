@@ -3,7 +3,7 @@
 use charm::Status;
 
 /// Compares statuses with the table below `heading` of a Markdown text, and returns what differs: a status that no row
-/// documents, a row that no status has. In a row, `<…>` stands for any text.
+/// documents, a row that no status has, a status that is too long for a table. In a row, `<…>` stands for any text.
 pub fn status_differences(markdown: &str, heading: &str, statuses: &[Status]) -> Vec<String> {
     let rows = rows(markdown, heading);
     let fits = |(word, pattern): &(String, String), status: &Status| {
@@ -12,7 +12,10 @@ pub fn status_differences(markdown: &str, heading: &str, statuses: &[Status]) ->
     let undocumented = statuses.iter().filter(|status| !rows.iter().any(|row| fits(row, status)));
     let undocumented = undocumented.map(|status| format!("not documented: {}: {}", status.word(), status.message()));
     let unused = rows.iter().filter(|row| !statuses.iter().any(|status| fits(row, status)));
-    undocumented.chain(unused.map(|(word, pattern)| format!("no such status: {word}: {pattern}"))).collect()
+    let unused = unused.map(|(word, pattern)| format!("no such status: {word}: {pattern}"));
+    // A status cuts what does not fit into a table.
+    let cut = statuses.iter().map(Status::message).filter(|text| text.ends_with('…'));
+    undocumented.chain(unused).chain(cut.map(|text| format!("too long: {text}"))).collect()
 }
 
 fn rows(markdown: &str, heading: &str) -> Vec<(String, String)> {
@@ -79,5 +82,11 @@ mod tests {
     fn a_row_without_a_status_is_told() {
         let statuses = [Status::active("up 3 days")];
         assert_eq!(status_differences(TABLE, "## A", &statuses), ["no such status: blocked: run `<x>`"]);
+    }
+    #[test]
+    fn a_status_that_does_not_fit_into_a_table_is_told() {
+        let statuses = [Status::active("up 3 days"), Status::blocked(format!("run `{}`", "x".repeat(200)))];
+        let found = status_differences(TABLE, "## A", &statuses);
+        assert!(found.iter().any(|found| found.starts_with("too long: run `x")), "{found:?}");
     }
 }

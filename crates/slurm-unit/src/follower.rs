@@ -25,6 +25,18 @@ pub struct Related<T> {
     pub data: RemoteData<T>,
 }
 
+impl<T> Related<T> {
+    /// Returns what the other end says, or why that is of no use.
+    pub fn usable(&self) -> Result<&T, FollowerCondition> {
+        let app = self.app.clone();
+        match &self.data {
+            RemoteData::Data(data) => Ok(data),
+            RemoteData::Nothing => Err(FollowerCondition::NoData(app)),
+            RemoteData::Unusable(why) => Err(FollowerCondition::UnusableData { app, why: why.clone() }),
+        }
+    }
+}
+
 /// The relation to the controllers.
 pub type Controller = Related<ControllerData>;
 
@@ -124,11 +136,6 @@ impl KeyFile {
 
 /// Returns the version of this machine's Slurm and that of the controllers if the first is of a later release: Slurm
 /// does not work so.
-pub fn too_new(own: Option<SlurmVersion>, data: &ControllerData) -> Option<(SlurmVersion, SlurmVersion)> {
-    newer_than(own, data.slurm_version.as_deref())
-}
-
-/// The same for a version that was published in whatever bag.
 pub fn newer_than(own: Option<SlurmVersion>, controllers: Option<&str>) -> Option<(SlurmVersion, SlurmVersion)> {
     let controllers = controllers.and_then(|text| text.parse::<SlurmVersion>().ok());
     own.zip(controllers).filter(|(own, controllers)| own.is_too_new_for(*controllers))
@@ -168,6 +175,17 @@ pub enum FollowerCondition {
 }
 
 impl FollowerCondition {
+    /// Says that a unit of `app` has no controllers, or none yet.
+    pub fn unrelated(app: AppName, expected: bool) -> Self {
+        if expected { Self::RelationExpected } else { Self::NotRelated(app) }
+    }
+
+    /// Says that the daemon is of a later release than the controllers `app`, if it is.
+    pub fn too_new(own: Option<SlurmVersion>, controllers: Option<&str>, app: &AppName) -> Option<Self> {
+        let found = newer_than(own, controllers);
+        found.map(|(own, controllers)| Self::TooNew { own, controllers, app: app.clone() })
+    }
+
     /// Says that there is no key to be had from `app`.
     pub fn no_key(app: &AppName, secret: &KeySecret) -> Self {
         let why = match secret {

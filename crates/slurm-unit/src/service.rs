@@ -87,6 +87,21 @@ impl ServiceFiles {
         self
     }
 
+    /// Returns those of a daemon of a unit.
+    pub fn of(unit: &charm::UnitName, profile: &Profile, drop_in: String) -> Self {
+        let failure_service = failure_service(unit, profile);
+        Self { drop_in: Some(drop_in), failure_service: Some(failure_service), old_timer: false }
+    }
+
+    /// Says what is missing, or differs from `wanted`. `unread`: systemd has not read what is there.
+    pub fn upkeep(&self, wanted: &Self, unread: bool) -> Vec<ServiceStep> {
+        let mut steps = self.steps(wanted);
+        if steps.is_empty() && unread {
+            steps.push(ServiceStep::ReloadUnits);
+        }
+        steps
+    }
+
     /// Says what is missing, or differs from `wanted`.
     pub fn steps(&self, wanted: &Self) -> Vec<ServiceStep> {
         let mut steps = Vec::new();
@@ -104,7 +119,7 @@ impl ServiceFiles {
 }
 
 /// Returns the text of the service that calls the charm of a unit when its daemon has failed.
-pub fn failure_service(unit: &charm::UnitName, profile: &Profile) -> String {
+fn failure_service(unit: &charm::UnitName, profile: &Profile) -> String {
     let wake = Wake::new(unit, FAILURE_EVENT);
     let description = format!("Calls the charm of {unit}: {} has failed", profile.daemon);
     systemd::one_shot_service(&description, &wake.command, Wake::PATIENCE)

@@ -50,11 +50,7 @@ pub(super) fn prepare(facts: &Facts, attempts: &Attempts, identity: &Identity) -
         }
     }
     let call = facts.call()?;
-    let wanted = ServiceFiles {
-        old_timer: false,
-        drop_in: Some(drop_in(identity, place)),
-        failure_service: Some(service::failure_service(&call.unit, &names::PROFILE)),
-    };
+    let wanted = ServiceFiles::of(&call.unit, &names::PROFILE, drop_in(identity, place));
     steps.extend(facts.service_files()?.steps(&wanted).into_iter().map(Step::Service));
     if on_store {
         let accepted = &facts.configuration()?.accepted;

@@ -12,20 +12,15 @@ use slurm_ops::slurmd::SlurmdOptions;
 use slurm_unit::Trigger;
 use slurm_unit::acknowledgement::{self, Next};
 use slurm_unit::follower::KeySecret;
-use slurm_unit::service::{self, Running, ServiceFiles, ServiceStep};
+use slurm_unit::service::{self, Running, ServiceFiles};
 
 /// Every file slurmd reads.
 pub(super) fn prepare(situation: &Situation<'_>, _: &Tried, data: &ControllerData) -> Planning<Vec<Step>> {
     let facts = situation.facts;
-    let wanted = ServiceFiles {
-        old_timer: false,
-        drop_in: Some(service::patient_drop_in(&names::PROFILE)),
-        failure_service: Some(service::failure_service(&situation.identity.unit, &names::PROFILE)),
-    };
-    let files = facts.service_files()?.steps(&wanted);
-    let unread = files.is_empty() && situation.daemon.needs_reload_of_units;
-    let reload = unread.then_some(ServiceStep::ReloadUnits);
-    let mut steps: Vec<Step> = files.into_iter().chain(reload).map(Step::Service).collect();
+    let drop_in = service::patient_drop_in(&names::PROFILE);
+    let wanted = ServiceFiles::of(&situation.identity.unit, &names::PROFILE, drop_in);
+    let files = facts.service_files()?.upkeep(&wanted, situation.daemon.needs_reload_of_units);
+    let mut steps: Vec<Step> = files.into_iter().map(Step::Service).collect();
     let key = facts.key_file()?;
     if let KeySecret::Offered(offered) = facts.key_secret()?
         && (key.keys.as_ref() != Some(offered) || !key.private)
