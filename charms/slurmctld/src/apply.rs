@@ -160,7 +160,8 @@ pub fn apply(hands: &Hands, step: &Step) -> Result<Outcome, Error> {
         Step::PublishPeerApp(relation, bag) | Step::RequestMount(relation, bag) => {
             juju.relation_set_app(relation, bag);
         }
-        Step::PublishController(relation, bag) => juju.relation_set_app_mirrored(relation, bag),
+        Step::PublishController { relation, bag, copy: true } => juju.relation_set_app_mirrored(relation, bag),
+        Step::PublishController { relation, bag, copy: false } => juju.relation_set_app(relation, bag),
         Step::Mail(step) => return Ok(Outcome::Install(step.apply(host)?)),
         Step::PublishMetrics(relation, bag) | Step::PublishPeerUnit(relation, bag) => {
             juju.relation_set_unit(relation, bag)
@@ -370,7 +371,7 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         // Juju shows what this dispatch is going to write, without another process.
         Step::OpenPort => facts.forget(&[Question::PortOpen]),
         Step::PublishPeerApp(..) | Step::PublishPeerUnit(..) => facts.forget(&[Question::Peer]),
-        Step::PublishController(relation, bag) => {
+        Step::PublishController { relation, bag, .. } => {
             facts.forget(&[Question::Computes]);
             if let Ok(mut followers) = facts.followers().cloned() {
                 let told = followers.iter_mut().filter(|follower| follower.relation == *relation);

@@ -141,8 +141,9 @@ pub enum Step {
     PublishPeerApp(RelationId, Databag),
     /// Tells the other units the host of this one.
     PublishPeerUnit(RelationId, Databag),
-    /// Tells another application where the controllers are.
-    PublishController(RelationId, Databag),
+    /// Tells another application where the controllers are. `copy`: in the bag of this unit too, for agents that are
+    /// deaf to the relation.
+    PublishController { relation: RelationId, bag: Databag, copy: bool },
     /// Tells the agent beside this unit where metrics are.
     PublishMetrics(RelationId, Databag),
     /// A change of what sends mail on this machine.
@@ -291,7 +292,7 @@ impl fmt::Display for Step {
             Self::GrantSecret(key, _, relation) => write!(formatter, "grant secret {} to {relation}", key.label()),
             Self::PublishPeerApp(relation, _) => write!(formatter, "publish cluster name to {relation}"),
             Self::PublishPeerUnit(relation, _) => write!(formatter, "publish host name to {relation}"),
-            Self::PublishController(relation, _) => write!(formatter, "publish controllers to {relation}"),
+            Self::PublishController { relation, .. } => write!(formatter, "publish controllers to {relation}"),
             Self::PublishMetrics(relation, _) => write!(formatter, "publish metrics to {relation}"),
             Self::Mail(step) => write!(formatter, "{}", step.name()),
             Self::RequestMount(relation, _) => write!(formatter, "ask {relation} for a file system"),

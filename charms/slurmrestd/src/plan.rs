@@ -83,7 +83,7 @@ fn decide(facts: &Facts, attempts: &Tried) -> Planning<Decision> {
         }
         Err(why) => {
             conditions.push(why.into());
-            Ok(Plan::rest(conditions))
+            acknowledge(facts, attempts, controller, conditions)
         }
     }
 }
@@ -108,6 +108,22 @@ fn unrelated(facts: &Facts, mut conditions: Vec<Condition>) -> Planning<Decision
     }
     conditions.push(FollowerCondition::unrelated(facts.identity()?.unit.app(), expected).into());
     Ok(Plan::rest(conditions))
+}
+
+/// Ends a plan with telling the controllers that this unit keeps no key, and so that it is one of ours. That needs
+/// nothing of what they say: they leave a copy of it for units that may be deaf to the relation, and for no others.
+fn acknowledge(
+    facts: &Facts,
+    attempts: &Tried,
+    controller: &Related<RestData>,
+    conditions: Vec<Condition>,
+) -> Planning<Decision> {
+    let published = attempts.made(|step| matches!(step, Step::Acknowledge(..)));
+    let loaded = facts.loaded()?.clone();
+    let noted = loaded.acknowledged.as_ref();
+    let next = acknowledgement::next(&controller.relation, None, noted, published, || facts.own_bag())?;
+    let note = |acknowledged| Step::NoteLoaded(Loaded { acknowledged, ..loaded.clone() });
+    Ok(next.plan(conditions, Step::Acknowledge, note))
 }
 
 /// Ends what this unit has begun, the options last: they say that it has. Another daemon's files stay.
@@ -152,14 +168,8 @@ impl Member<'_> {
         if !steps.is_empty() {
             return Ok(Plan::steps(steps));
         }
-        let facts = self.facts;
-        let published = self.attempts.made(|step| matches!(step, Step::Acknowledge(..)));
-        let (relation, noted) = (&self.controller.relation, facts.loaded()?.acknowledged.as_ref());
-        let next = acknowledgement::next(relation, None, noted, published, || facts.own_bag())?;
-        let loaded = facts.loaded()?.clone();
         self.judge()?;
-        let note = |acknowledged| Step::NoteLoaded(Loaded { acknowledged, ..loaded });
-        Ok(next.plan(self.conditions, Step::Acknowledge, note))
+        acknowledge(self.facts, self.attempts, self.controller, self.conditions)
     }
 
     fn options(&self) -> Planning<String> {

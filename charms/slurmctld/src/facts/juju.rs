@@ -153,7 +153,14 @@ fn follower(view: &View, endpoint: &'static str, relation: RelationId) -> Result
     } else {
         Said::Nothing
     };
-    let acknowledges = endpoint == names::ENDPOINT_SACKD && acknowledges(view, &relation, &app)?;
+    let asked = [names::ENDPOINT_SACKD, names::ENDPOINT_SLURMRESTD].contains(&endpoint);
+    let acknowledges = asked && acknowledges(view, &relation, &app)?;
+    // Published before it was known that somebody reads copies: once more.
+    let copied = endpoint != names::ENDPOINT_SLURMRESTD || !acknowledges || {
+        let own = juju.relation_get_unit(&relation, &view.ctx.unit)?;
+        published.iter().all(|(key, value)| own.get(key) == Some(value))
+    };
+    let published = if copied { published } else { charm::Databag::new() };
     Ok(Some(Follower { endpoint, relation, app, stale, published, host, acknowledges }))
 }
 

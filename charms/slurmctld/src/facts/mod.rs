@@ -228,7 +228,7 @@ pub struct Follower {
     pub published: Databag,
     /// Where slurmdbd is. The others say nothing.
     pub host: Said<HostName>,
-    /// A unit of it says which keys it has, as our charms do. Asked of login nodes only.
+    /// A unit of it says which keys it has, as our charms do. Asked of login nodes and slurmrestd only.
     pub acknowledges: bool,
 }
 

@@ -122,6 +122,8 @@ struct Reader<'f> {
     app: &'f AppName,
     published: &'f Databag,
     reads: Reads,
+    /// It may be deaf to the relation, and then reads a copy.
+    copy: bool,
 }
 
 /// What an application is told.
@@ -167,6 +169,7 @@ fn readers<'f>(situation: &Situation<'f>, followers: &'f [Follower]) -> Vec<Read
         app,
         published,
         reads: Reads::Controllers { digest: None },
+        copy: true,
     });
     let digest = situation.accepted().files.slurm.as_deref().map(digest);
     let followers = followers.iter().map(|Follower { endpoint, relation, app, published, acknowledges, .. }| Reader {
@@ -180,6 +183,8 @@ fn readers<'f>(situation: &Situation<'f>, followers: &'f [Follower]) -> Vec<Read
             // The Python charm restarts sackd whenever something changes here, and knows no digest.
             _ => Reads::Controllers { digest: digest.clone().filter(|_| *acknowledges) },
         },
+        // The Python charm starts slurmrestd anew with every event, and a copy is another one.
+        copy: *endpoint != names::ENDPOINT_SLURMRESTD || *acknowledges,
     });
     computes.chain(followers).collect()
 }
@@ -279,7 +284,8 @@ fn auth_secret(
         };
         let missing = missing(bag, reader.published);
         if !missing.is_empty() {
-            steps.push(Step::PublishController(reader.relation.clone(), missing));
+            let (relation, copy) = (reader.relation.clone(), reader.copy);
+            steps.push(Step::PublishController { relation, bag: missing, copy });
         }
     }
     Ok(steps)

@@ -17,6 +17,7 @@ mod leaving_strangers;
 mod logins;
 mod moving;
 mod moving_knife;
+mod rest;
 mod rotation;
 mod rotation_knife;
 mod stage;

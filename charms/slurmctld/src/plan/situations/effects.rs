@@ -244,7 +244,7 @@ impl World {
             Step::PublishPeerUnit(_, bag) => {
                 self.peer.as_mut().unwrap().own = PeerUnit::decode(bag).unwrap();
             }
-            Step::PublishController(relation, bag) => self.published(relation).extend(bag.clone()),
+            Step::PublishController { relation, bag, .. } => self.published(relation).extend(bag.clone()),
             Step::PublishMetrics(_, bag) => {
                 let agent = self.extras.agent.as_mut().expect("an agent is told where there is one");
                 agent.published.extend(bag.clone());
