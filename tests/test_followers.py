@@ -10,6 +10,7 @@ import host
 from cluster import LITTLE, equals, eventually
 from packing import pack_test_charm
 from test_rest import ask
+from test_rotation import token
 from test_whole import records
 
 pytestmark = [
@@ -52,12 +53,6 @@ def part(cluster, applications):
         cluster.await_message(UNITS[application], "^blocked: no controller", 120)
     related = lambda: cluster.juju.status().apps["slurmctld"].relations
     eventually(related, lambda seen: not {"sackd", "slurmdbd", "slurmrestd"} & set(seen), "the end of relations", 120)
-
-
-def token(cluster):
-    answer = cluster.act("slurmctld/0", "token", user="ubuntu", lifespan=600)
-    shown = json.loads(cluster.juju.cli("show-secret", "--reveal", "--format=json", answer["secret"]))
-    return next(secret["content"]["Data"]["token"] for secret in shown.values())
 
 
 def assert_works(cluster):

@@ -371,11 +371,14 @@ pub fn learn(facts: &mut Facts, step: &Step, outcome: &Outcome) {
         // Juju shows what this dispatch is going to write, without another process.
         Step::OpenPort => facts.forget(&[Question::PortOpen]),
         Step::PublishPeerApp(..) | Step::PublishPeerUnit(..) => facts.forget(&[Question::Peer]),
-        Step::PublishController { relation, bag, .. } => {
+        Step::PublishController { relation, bag, copy } => {
             facts.forget(&[Question::Computes]);
             if let Ok(mut followers) = facts.followers().cloned() {
                 let told = followers.iter_mut().filter(|follower| follower.relation == *relation);
-                told.for_each(|follower| follower.published.extend(bag.clone()));
+                told.for_each(|follower| {
+                    follower.published.extend(bag.clone());
+                    follower.copied |= *copy;
+                });
                 facts.learn(Fact::Followers(followers));
             }
         }

@@ -34,8 +34,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// Says whether its slurmctld is known to have been started with something else than what counts now. As a standby
-    /// it would end in the moment in which it takes over.
+    /// Says whether its slurmctld is known to have been started with another list, another slurmdbd or other keys than
+    /// those of now. It has to be restarted before it takes over: with another list it would end in that moment.
     pub fn is_outdated(&self, now: &Started) -> bool {
         self.started_with.is_some() && self.started_with != now.signal()
     }

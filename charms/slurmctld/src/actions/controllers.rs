@@ -25,8 +25,8 @@ struct Seen {
     serving: Serving,
     /// How long ago the one that serves gave a sign of life, in seconds.
     age: Option<u64>,
-    /// Those that would end instead of serving: they stand by with what was of use before.
-    outdated: Vec<HostName>,
+    /// What a slurmctld is started with now.
+    now: Started,
 }
 
 impl Seen {
@@ -43,10 +43,9 @@ impl Seen {
             _ => controllers::serving(&listed, beat.as_ref(), now, timeout),
         };
         let age = beat.filter(|_| listed.len() > 1).map(|beat| now.saturating_sub(beat.heartbeat.at));
-        let started = started_now(act)?;
-        let outdated = members.iter().filter(|member| member.is_outdated(&started));
-        let outdated = outdated.filter_map(|member| member.host.clone()).collect();
-        Ok(Self { listed, members, answers, serving, age, outdated })
+        let keys = Keys::look(&view.host).map_err(ActionFailure::broken)?;
+        let now = Started::now(&configuration.accepted, &keys);
+        Ok(Self { listed, members, answers, serving, age, now })
     }
 
     fn responds(&self, host: &HostName) -> bool {
@@ -55,6 +54,10 @@ impl Seen {
 
     fn serves(&self, host: &HostName) -> bool {
         matches!(&self.serving, Serving::Host(serving) if serving == host)
+    }
+
+    fn is_outdated(&self, host: &HostName) -> bool {
+        self.members.iter().any(|member| member.host.as_ref() == Some(host) && member.is_outdated(&self.now))
     }
 
     fn unit(&self, host: &HostName) -> Option<String> {
@@ -109,11 +112,12 @@ pub(super) fn takeover(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     let request: Takeover = act.tools.action_get()?;
     require_daemon(act)?;
     // The rounds restart a standby of this unit that is outdated, if it is time for that.
-    let (noted, now) = (note::read::<Started>(&act.view.host).map_err(ActionFailure::broken)?, started_now(act)?);
-    if noted.known().is_some_and(|noted| *noted != now) {
+    let mut seen = Seen::look(act)?;
+    let noted = note::read::<Started>(&act.view.host).map_err(ActionFailure::broken)?;
+    if noted.known().is_some_and(|noted| *noted != seen.now) {
         act.settle().map_err(ActionFailure::broken)?;
+        seen = Seen::look(act)?;
     }
-    let seen = Seen::look(act)?;
     let (rank, host) = chosen(&seen, &request.controller)?;
     let before = match &seen.serving {
         Serving::Host(host) => host.to_string(),
@@ -127,13 +131,6 @@ pub(super) fn takeover(act: &Act<'_>) -> Result<ActionResults, ActionFailure> {
     Ok(ActionResults::default().with("served-before", before).with("serves", host.as_str()).with("warning", warning))
 }
 
-/// Looks at what a slurmctld is started with now.
-fn started_now(act: &Act<'_>) -> Result<Started, ActionFailure> {
-    let host = &act.view.host;
-    let accepted = Configuration::look(host).map_err(ActionFailure::broken)?.accepted;
-    Ok(Started::now(&accepted, &Keys::look(host).map_err(ActionFailure::broken)?))
-}
-
 /// Returns the controller that is to take over: the one that is named, or the first standby that answers and is not
 /// outdated.
 fn chosen<'s>(seen: &'s Seen, named: &str) -> Result<(usize, &'s HostName), ActionFailure> {
@@ -145,7 +142,7 @@ fn chosen<'s>(seen: &'s Seen, named: &str) -> Result<(usize, &'s HostName), Acti
         "" => {
             let mut answering = others.filter(|(_, host)| seen.responds(host)).peekable();
             let first = answering.peek().copied();
-            answering.find(|(_, host)| !seen.outdated.contains(host)).or(first)
+            answering.find(|(_, host)| !seen.is_outdated(host)).or(first)
         }
         _ => seen.listed.iter().enumerate().find(|(_, host)| is_named(host)),
     };
@@ -156,9 +153,9 @@ fn chosen<'s>(seen: &'s Seen, named: &str) -> Result<(usize, &'s HostName), Acti
         // Slurm's takeover is a request to a backup.
         Some((0, host)) => refuse(format!("{host} is the primary, which takes control by itself when it is started")),
         Some((_, host)) if !seen.responds(host) => refuse(format!("{host} does not answer: see its status")),
-        Some((_, host)) if seen.outdated.contains(host) => refuse(format!(
-            "slurmctld of {host} was started with another list of controllers or other keys, and would end instead of \
-             serving: its charm restarts it within seconds, try again"
+        Some((_, host)) if seen.is_outdated(host) => refuse(format!(
+            "slurmctld of {host} was started with another list of controllers, another slurmdbd or other keys, and \
+             has to be restarted before it serves: its charm does so within seconds, try again"
         )),
         Some(found) => Ok(found),
     }
@@ -178,8 +175,8 @@ mod tests {
         let unit = "slurmctld/7".parse().unwrap();
         let host = Some("c3".parse().unwrap());
         let member = Member { unit, host, dying: false, left: false, keys: None, started_with: None };
-        let serving = Serving::Host(serving.parse().unwrap());
-        Seen { listed, members: vec![member], answers, serving, age: None, outdated: Vec::new() }
+        let (serving, now) = (Serving::Host(serving.parse().unwrap()), Started::with(&listed, None, None));
+        Seen { listed, members: vec![member], answers, serving, age: None, now }
     }
 
     fn choice(seen: &Seen, named: &str) -> Result<String, String> {
@@ -199,8 +196,16 @@ mod tests {
     #[test]
     fn a_standby_that_would_end_is_passed_over_or_refused() {
         let outdated = |hosts: &[&str]| {
-            let outdated = hosts.iter().map(|host| host.parse().unwrap()).collect();
-            Seen { outdated, ..seen("c1", &[]) }
+            let mut seen = seen("c1", &[]);
+            let [member] = &seen.members[..] else { panic!("{:?}", seen.members) };
+            let before = Some("before".to_owned());
+            let member = |host: &&str| Member {
+                host: Some(host.parse().unwrap()),
+                started_with: before.clone(),
+                ..member.clone()
+            };
+            seen.members = hosts.iter().map(member).collect();
+            seen
         };
         assert_eq!(choice(&outdated(&["c2"]), "").unwrap(), "2 c3");
         for (outdated, named) in [(outdated(&["c2"]), "c2"), (outdated(&["c2", "c3"]), "")] {

@@ -155,13 +155,11 @@ fn follower(view: &View, endpoint: &'static str, relation: RelationId) -> Result
     };
     let asked = [names::ENDPOINT_SACKD, names::ENDPOINT_SLURMRESTD].contains(&endpoint);
     let acknowledges = asked && acknowledges(view, &relation, &app)?;
-    // Published before it was known that somebody reads copies: once more.
     let copied = endpoint != names::ENDPOINT_SLURMRESTD || !acknowledges || {
         let own = juju.relation_get_unit(&relation, &view.ctx.unit)?;
         published.iter().all(|(key, value)| own.get(key) == Some(value))
     };
-    let published = if copied { published } else { charm::Databag::new() };
-    Ok(Some(Follower { endpoint, relation, app, stale, published, host, acknowledges }))
+    Ok(Some(Follower { endpoint, relation, app, stale, published, host, acknowledges, copied }))
 }
 
 /// Says whether a unit of an application says which keys it has. All its units run one charm: the first that says so

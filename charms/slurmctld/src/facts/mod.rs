@@ -230,6 +230,8 @@ pub struct Follower {
     pub host: Said<HostName>,
     /// A unit of it says which keys it has, as our charms do. Asked of login nodes and slurmrestd only.
     pub acknowledges: bool,
+    /// What is published is in the bag of this unit as well. Asked of a slurmrestd that acknowledges only.
+    pub copied: bool,
 }
 
 /// What a compute application says about its partition.

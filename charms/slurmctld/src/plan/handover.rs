@@ -4,7 +4,7 @@
 use super::Plan;
 use crate::Slurmctld;
 use crate::condition::Condition;
-use crate::controllers::{Controllers, Member, Started};
+use crate::controllers::{Controllers, Started};
 use crate::facts::{Ask, Attempts, Facts, Question};
 use crate::identity::{self, Identity};
 use crate::step::Step;
@@ -48,17 +48,15 @@ fn hand_over(facts: &Facts, attempts: &Attempts) -> Result<Option<Step>, Ask> {
     facts.need(&[Question::Answers, Question::Members, Question::Keys])?;
     let now = Started::now(&facts.configuration()?.accepted, facts.keys()?);
     let members = facts.members()?.as_deref().unwrap_or_default();
-    let is = |ping: &ControllerPing, what: &dyn Fn(&Member) -> bool| {
-        members
-            .iter()
-            .any(|member| member.host.as_ref().is_some_and(|host| host.as_str() == ping.hostname) && what(member))
+    let member = |ping: &ControllerPing| {
+        members.iter().find(|member| member.host.as_ref().is_some_and(|host| host.as_str() == ping.hostname))
     };
     let answers = facts.answers()?.answer().map(Vec::as_slice).unwrap_or_default();
     let fit = |ping: &ControllerPing| {
         let other = ping.responding && ping.hostname != own.as_str();
-        other && !is(ping, &|member| member.left || member.is_outdated(&now))
+        other && member(ping).is_none_or(|member| !member.left && !member.is_outdated(&now))
     };
     let others = || answers.iter().enumerate().filter(|(_, ping)| fit(ping));
-    let other = others().find(|(_, ping)| !is(ping, &|member| member.dying)).or_else(|| others().next());
+    let other = others().find(|(_, ping)| member(ping).is_none_or(|member| !member.dying)).or_else(|| others().next());
     Ok(other.map(|(rank, ping)| Step::HandOver { rank, host: ping.hostname.clone() }))
 }

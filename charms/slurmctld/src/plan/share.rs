@@ -124,6 +124,8 @@ struct Reader<'f> {
     reads: Reads,
     /// It may be deaf to the relation, and then reads a copy.
     copy: bool,
+    /// The copy is there.
+    copied: bool,
 }
 
 /// What an application is told.
@@ -139,6 +141,9 @@ enum Reads {
 impl Reader<'_> {
     /// Says whether nothing has changed that this application is told. Where the secrets are stays as it is.
     fn is_told(&self, situation: &Situation<'_>) -> bool {
+        if self.lacks_copy() {
+            return false;
+        }
         match &self.reads {
             Reads::Controllers { digest } => {
                 let told = ControllerData::decode(self.published);
@@ -153,6 +158,11 @@ impl Reader<'_> {
                 matches!(AccountingKeys::decode(self.published), Ok(Some(data)) if data.jwt_secret.is_some())
             }
         }
+    }
+
+    /// Says whether it was told before it was known that it reads copies.
+    fn lacks_copy(&self) -> bool {
+        self.copy && !self.copied
     }
 
     fn reads_tokens(&self) -> bool {
@@ -170,22 +180,25 @@ fn readers<'f>(situation: &Situation<'f>, followers: &'f [Follower]) -> Vec<Read
         published,
         reads: Reads::Controllers { digest: None },
         copy: true,
+        copied: true,
     });
     let digest = situation.accepted().files.slurm.as_deref().map(digest);
-    let followers = followers.iter().map(|Follower { endpoint, relation, app, published, acknowledges, .. }| Reader {
-        endpoint,
-        relation,
-        app,
-        published,
-        reads: match *endpoint {
-            names::ENDPOINT_SLURMDBD => Reads::Keys,
-            names::ENDPOINT_SLURMRESTD => Reads::Configuration(rest_data(situation)),
-            // The Python charm restarts sackd whenever something changes here, and knows no digest.
-            _ => Reads::Controllers { digest: digest.clone().filter(|_| *acknowledges) },
-        },
-        // The Python charm starts slurmrestd anew with every event, and a copy is another one.
-        copy: *endpoint != names::ENDPOINT_SLURMRESTD || *acknowledges,
-    });
+    let followers =
+        followers.iter().map(|Follower { endpoint, relation, app, published, acknowledges, copied, .. }| Reader {
+            endpoint,
+            relation,
+            app,
+            published,
+            reads: match *endpoint {
+                names::ENDPOINT_SLURMDBD => Reads::Keys,
+                names::ENDPOINT_SLURMRESTD => Reads::Configuration(rest_data(situation)),
+                // The Python charm restarts sackd whenever something changes here, and knows no digest.
+                _ => Reads::Controllers { digest: digest.clone().filter(|_| *acknowledges) },
+            },
+            // The Python charm starts slurmrestd anew with every event, and a copy is another one.
+            copy: *endpoint != names::ENDPOINT_SLURMRESTD || *acknowledges,
+            copied: *copied,
+        });
     computes.chain(followers).collect()
 }
 
@@ -282,7 +295,7 @@ fn auth_secret(
                 AccountingKeys { auth_secret: own.clone(), jwt_secret, slurm_version }.encode()
             }
         };
-        let missing = missing(bag, reader.published);
+        let missing = if reader.lacks_copy() { bag } else { missing(bag, reader.published) };
         if !missing.is_empty() {
             let (relation, copy) = (reader.relation.clone(), reader.copy);
             steps.push(Step::PublishController { relation, bag: missing, copy });

@@ -387,7 +387,8 @@ impl World {
         let relation = format!("{endpoint}:{}", self.followers.len() + 50).parse().unwrap();
         let app = app.parse().unwrap();
         let (stale, published, acknowledges) = (false, Databag::new(), true);
-        self.followers.push(Follower { endpoint, relation, app, stale, published, host, acknowledges });
+        let copied = true;
+        self.followers.push(Follower { endpoint, relation, app, stale, published, host, acknowledges, copied });
     }
 
     pub(crate) fn with_data(mut self, app: &str, data: RemoteData) -> Self {

@@ -89,9 +89,9 @@ pub struct Plan<Step, Condition> {
     /// Applied in order. A step that makes a fact worthless on which a later decision rests is the last one of its
     /// plan.
     pub steps: Vec<Step>,
-    /// The reasons of the status. They count in a plan without steps, and in one whose steps are beside the point.
+    /// The reasons of the status. They count only in a plan that is judged.
     pub conditions: Vec<Condition>,
-    /// The steps change nothing that the status speaks of.
+    /// There are no steps, or they change nothing that the status speaks of.
     pub judged: bool,
 }
 
