@@ -1,7 +1,7 @@
 //! The REST API: what the controllers leave for it, and for whom else.
 
 use crate::world::{SLURMRESTD, World};
-use charm_testing::Model;
+use charm_testing::{Hook, Model};
 
 const CONFIGURATION: &str = "slurmconfig";
 
@@ -12,8 +12,9 @@ fn a_copy_of_the_configuration_is_left_for_units_that_read_one() {
         world.integrate();
         // A charm of others, which starts its daemon anew with every event.
         let silent = world.model.deploy("silent", SLURMRESTD).unwrap();
-        world.model.add_unit(&silent).unwrap();
-        let (theirs, _) = world.model.integrate((&world.controllers, "slurmrestd"), (&silent, "slurmctld")).unwrap();
+        let unit = world.model.add_unit(&silent).unwrap();
+        let (theirs, seen_there) =
+            world.model.integrate((&world.controllers, "slurmrestd"), (&silent, "slurmctld")).unwrap();
         let ours = world.add_rest();
         world.model.settle();
         let leader = "slurmctld/0".parse().unwrap();
@@ -31,6 +32,12 @@ fn a_copy_of_the_configuration_is_left_for_units_that_read_one() {
         let told = |bag: charm::Databag| bag[CONFIGURATION].to_lowercase().contains("maxtime");
         assert!(told(world.model.app_bag(own, &world.controllers)) && told(world.model.unit_bag(own, &leader)));
         assert!(told(world.model.app_bag(&theirs, &world.controllers)) && !copied(&theirs));
+        // One that says only later that it reads copies, as after an upgrade.
+        let says = [("unit_auth_key_ids".to_owned(), "[]".to_owned())].into();
+        world.model.play_unit(&unit, &seen_there, &says).unwrap();
+        world.model.run(&leader, &Hook::named("update-status")).unwrap();
+        assert!(copied(&theirs));
+        world.model.settle();
         world.assert_rest();
     }
 }
