@@ -154,7 +154,7 @@ pub fn wipe(name: &str) -> anyhow::Result<Vec<String>> {
             Vec::new()
         }
     };
-    machine::remove_directories(model_paths.root())?;
-    std::fs::remove_dir_all(model_paths.root())?;
+    // Its daemon may be removing the directory, too.
+    machine::remove_tree(model_paths.root())?;
     Ok(removed)
 }

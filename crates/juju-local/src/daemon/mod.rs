@@ -225,7 +225,7 @@ fn serve(name: &str) -> anyhow::Result<()> {
     // Lets the client that asked for it read the answer.
     thread::sleep(Duration::from_millis(100));
     network.delete()?;
-    std::fs::remove_dir_all(paths.root()).with_context(|| format!("removing {}", paths.root().display()))
+    crate::machine::remove_tree(paths.root())
 }
 
 /// One that was killed may take a moment to let go; one that listens does not.

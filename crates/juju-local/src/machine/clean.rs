@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
 
 use super::PREFIX;
@@ -17,13 +18,10 @@ use super::power::release;
 use super::process::{Process, others};
 use super::supervisor;
 
-/// How deep below the state directory a machine's directory may lie.
-const DEPTH: usize = 4;
-
 /// Kills every process and deletes every namespace and cgroup whose name begins with `prefix`; returns their names.
 ///
 /// `jl-` stands for all there are, `jl-9c41f0` for one model. Daemons that have entered one of the networks are killed
-/// too, except the calling process. Directories are left alone, see [`remove_directories`].
+/// too, except the calling process. Directories are left alone, see [`remove_tree`].
 pub(crate) fn clean(prefix: &str) -> Result<Vec<String>> {
     ensure!(prefix.starts_with(PREFIX), "`{prefix}` does not begin with {PREFIX}");
     // Daemons first, so that none boots a machine again behind our back; then boots that a killed daemon left under
@@ -46,25 +44,14 @@ pub(crate) fn clean(prefix: &str) -> Result<Vec<String>> {
     Ok(names.into_iter().collect())
 }
 
-/// Deletes the directory of every machine below `state`.
-pub(crate) fn remove_directories(state: &Path) -> Result<()> {
-    remove_below(state, DEPTH)
-}
-
-fn remove_below(directory: &Path, depth: usize) -> Result<()> {
-    let disk = Disk::at(directory);
-    if disk.is_machine() {
-        return disk.remove();
-    }
-    if depth == 0 {
-        return Ok(());
-    }
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_below(&entry.path(), depth - 1)?;
+/// Removes a directory with all that is in it. A directory that is gone is no failure: two may remove it at a time.
+pub(crate) fn remove_tree(directory: &Path) -> Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("could not remove {}", directory.display()))
         }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Kills whatever runs in one of these network namespaces.
@@ -115,15 +102,21 @@ mod tests {
     }
 
     #[test]
-    fn only_directories_of_machines_go() {
+    fn two_may_remove_a_directory_at_a_time() {
         let state = tempfile::tempdir().unwrap();
-        let machine = state.path().join("models/demo/machines/0");
-        let other = state.path().join("models/demo/agents");
-        fs::create_dir_all(machine.join("upper")).unwrap();
-        fs::write(machine.join("machine.json"), "{}").unwrap();
-        fs::create_dir_all(&other).unwrap();
-        remove_directories(state.path()).unwrap();
-        assert!(!machine.exists());
-        assert!(other.exists());
+        let model = state.path().join("models/demo");
+        for _ in 0..20 {
+            for file in 0..50 {
+                let directory = model.join(format!("machines/{file}"));
+                fs::create_dir_all(&directory).unwrap();
+                fs::write(directory.join("machine.json"), "{}").unwrap();
+            }
+            std::thread::scope(|scope| {
+                let other = scope.spawn(|| remove_tree(&model));
+                remove_tree(&model).unwrap();
+                other.join().unwrap().unwrap();
+            });
+            assert!(!model.exists());
+        }
     }
 }

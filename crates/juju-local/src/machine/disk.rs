@@ -11,6 +11,7 @@ use nix::mount::{MsFlags, mount};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::clean::remove_tree;
 use super::process::Process;
 use super::spec::{Content, SeedFile, Spec};
 
@@ -117,22 +118,13 @@ impl Disk {
         let work = self.work();
         // Overlay leaves a mark there when it was not unmounted in order and then refuses; the content is always
         // scratch.
-        match fs::remove_dir_all(&work) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("could not remove {}", work.display()));
-            }
-            _ => fs::create_dir(&work).with_context(|| format!("could not make {}", work.display()))?,
-        }
+        remove_tree(&work)?;
+        fs::create_dir(&work).with_context(|| format!("could not make {}", work.display()))?;
         mount_overlay(&spec.rootfs, &self.upper(), &work, &self.root())
     }
 
     pub(super) fn remove(&self) -> Result<()> {
-        match fs::remove_dir_all(&self.directory) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("could not remove {}", self.directory.display()))
-            }
-            _ => Ok(()),
-        }
+        remove_tree(&self.directory)
     }
 }
 

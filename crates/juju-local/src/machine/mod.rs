@@ -34,7 +34,7 @@ mod supervisor;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub(crate) use clean::{clean, remove_directories};
+pub(crate) use clean::{clean, remove_tree};
 pub(crate) use network::Network;
 pub(crate) use power::Machine;
 pub(crate) use preflight::preflight;

@@ -15,6 +15,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use nix::mount::{MntFlags, umount2};
 
+use super::clean::remove_tree;
 use super::program;
 use recipe::Recipe;
 
@@ -114,12 +115,7 @@ fn remove(directory: &Path) -> Result<()> {
     for mounted in mounts_below(directory, &fs::read_to_string("/proc/self/mountinfo")?).iter().rev() {
         umount2(mounted, MntFlags::MNT_DETACH).with_context(|| format!("could not unmount {}", mounted.display()))?;
     }
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("could not remove {}", directory.display()))
-        }
-        _ => Ok(()),
-    }
+    remove_tree(directory)
 }
 
 /// Mount points below a directory, in the order in which they were mounted.
