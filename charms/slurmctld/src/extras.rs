@@ -5,7 +5,7 @@ use crate::mail::{self, MailProgram, PrivateText};
 use crate::metrics::Origin;
 use crate::names;
 use charm::runtime::each;
-use charm::tools::SecretAnswer;
+use charm::tools::{Remote, SecretAnswer};
 use charm::{AppName, Databag, RelationId};
 use slurm_interface::{MailPassword, MailRelay, OciRuntime, Password};
 use slurm_unit::{Error, View};
@@ -146,10 +146,9 @@ fn look_at_agent(view: &View, relation: RelationId) -> Result<Agent, Error> {
 
 /// Returns who is at the other end, whether no hook may tell of a change there, and what was published.
 fn look_at_remote(view: &View, relation: &RelationId) -> Result<Option<(AppName, bool, Databag)>, Error> {
-    let remote = view.juju.remote(&view.ctx, relation)?;
-    let Some(app) = remote.app else { return Ok(None) };
+    let Some(Remote { app, stale }) = view.juju.remote(&view.ctx, relation)? else { return Ok(None) };
     let bag = view.juju.relation_get_app(relation, &app)?;
-    Ok(Some((app, remote.stale, bag)))
+    Ok(Some((app, stale, bag)))
 }
 
 fn look_at_runtime(view: &View, relation: &RelationId) -> Result<Option<Runtime>, Error> {

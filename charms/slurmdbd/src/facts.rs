@@ -2,7 +2,7 @@
 
 use crate::conf::{Login, Tried, Wanted};
 use crate::names;
-use charm::tools::{SecretAnswer, Unreadable};
+use charm::tools::{Remote, SecretAnswer, Unreadable};
 use charm::{Databag, RelationId, UnitName};
 use serde::{Deserialize, Serialize};
 use slurm_conf::HostName;
@@ -135,12 +135,12 @@ pub enum Credentials {
 }
 
 fn credentials(view: &View) -> Result<Credentials, Error> {
-    let Some(Related { relation, app, data: RemoteData::Data(data), .. }) = database(view)? else {
+    let Some(Related { relation, app, stale, data: RemoteData::Data(data) }) = database(view)? else {
         return Ok(Credentials::Malformed);
     };
     let login = match data.credentials {
         CredentialSource::Bag => {
-            let bag = view.juju.relation_get_remote(&relation, &app)?;
+            let bag = view.juju.relation_get_remote(&relation, &Remote { app, stale })?;
             bag.get("username").zip(bag.get("password")).and_then(|(user, password)| Login::new(user, password))
         }
         CredentialSource::Secret(uri) => {

@@ -250,13 +250,15 @@ impl Model {
         Ok(())
     }
 
-    /// Has the agent of a unit go on seeing the other application's bag as it first read it, empty, as Juju's does
-    /// after a relation was made again; or takes that back, as a restart of the agent does.
+    /// Has the agent of a unit go on seeing the other application's bag as it is now, as Juju's does after a relation was
+    /// made again; or takes that back, as a restart of the agent does.
     pub fn deafen(&self, unit: &UnitName, relation: &RelationId, deaf: bool) -> Result<(), Impossible> {
         let mut state = self.state();
+        let known = state.relations.get(&relation.number());
+        let bag = known.and_then(|known| known.bags.get(known.remote(&unit.app()).as_str())).cloned();
         let heard = &mut state.unit(unit)?.deaf_to;
         match deaf {
-            true => heard.insert(relation.number()),
+            true => heard.insert(relation.number(), bag.unwrap_or_default()),
             false => heard.remove(&relation.number()),
         };
         Ok(())

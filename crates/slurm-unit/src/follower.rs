@@ -71,14 +71,13 @@ pub fn related<T>(
     decode: impl FnOnce(&Databag) -> Result<Option<T>, DecodeError>,
 ) -> Result<Option<Related<T>>, Error> {
     let Some(relation) = view.juju.relations(&view.ctx, endpoint)?.pop() else { return Ok(None) };
-    let remote = view.juju.remote(&view.ctx, &relation)?;
-    let Some(app) = remote.app else { return Ok(None) };
-    let data = match decode(&view.juju.relation_get_remote(&relation, &app)?) {
+    let Some(remote) = view.juju.remote(&view.ctx, &relation)? else { return Ok(None) };
+    let data = match decode(&view.juju.relation_get_remote(&relation, &remote)?) {
         Ok(None) => RemoteData::Nothing,
         Ok(Some(data)) => RemoteData::Data(data),
         Err(error) => RemoteData::Unusable(charm::log::chain(&error)),
     };
-    Ok(Some(Related { relation, app, stale: remote.stale, data }))
+    Ok(Some(Related { relation, app: remote.app, stale: remote.stale, data }))
 }
 
 /// Says whether Juju is about to show the relation. In `install` Juju shows no relation yet, and in `-broken` the

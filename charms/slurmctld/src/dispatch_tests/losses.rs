@@ -170,6 +170,28 @@ fn a_deaf_agent_does_not_keep_a_later_change_from_being_seen() {
 }
 
 #[test]
+fn a_deaf_agent_that_has_read_something_sees_a_later_change_too() {
+    let cluster = Cluster::deployed();
+    let (relation, compute) = cluster.relate("compute");
+    let leader = cluster.model.add_unit(&compute).unwrap();
+    let says = |limit: u64| {
+        let mut bag = super::partition("compute");
+        let changed = json!({"partitionname": "compute", "nodes": ["compute"], "maxtime": limit});
+        bag.insert("partition".to_owned(), changed.to_string());
+        cluster.model.play(&compute, &relation, &bag).unwrap();
+        cluster.model.play_unit(&leader, &relation, &bag).unwrap();
+    };
+    says(60);
+    // What the agent reads now, it goes on reading.
+    cluster.model.deafen(&cluster.unit, &relation, true).unwrap();
+    cluster.hook(&Hook::created(&relation, &compute));
+    assert!(cluster.conf().contains("MaxTime=60"), "{}", cluster.conf());
+    says(90);
+    cluster.hook(&Hook::named(slurm_unit::retry::EVENT));
+    assert!(cluster.conf().contains("MaxTime=90"), "{}", cluster.conf());
+}
+
+#[test]
 fn a_store_of_another_machine_that_does_not_answer_is_told() {
     let (cluster, ..) = Cluster::at_rest();
     cluster.machine.mount(&FakeStore::new());

@@ -6,7 +6,7 @@ use crate::extras::Said;
 use crate::names;
 use crate::rotation::Acknowledgements;
 use charm::runtime::{both, each};
-use charm::tools::GoalState;
+use charm::tools::{GoalState, Remote};
 use charm::{AppName, Event, RelationEvent, RelationEventKind, RelationId, UnitName};
 use slurm_interface::{AccountingHost, ComputeData, KeyAcknowledgement, PeerApp, PeerUnit};
 use slurm_unit::{Error, Trigger, View};
@@ -113,10 +113,9 @@ pub(super) fn computes(view: &View) -> Result<Vec<Compute>, Error> {
 fn compute(view: &View, relation: RelationId) -> Result<Option<Compute>, Error> {
     let juju = &view.juju;
     let theirs = || {
-        let remote = juju.remote(&view.ctx, &relation)?;
-        let Some(app) = remote.app else { return Ok(None) };
-        let data = data(&app, &ComputeData::decode(&juju.relation_get_remote(&relation, &app)?));
-        Ok::<_, Error>(Some((app, data, remote.stale || juju.is_deaf_to(&relation))))
+        let Some(remote) = juju.remote(&view.ctx, &relation)? else { return Ok(None) };
+        let data = data(&remote.app, &ComputeData::decode(&juju.relation_get_remote(&relation, &remote)?));
+        Ok::<_, Error>(Some((remote.app, data, remote.stale || juju.is_deaf_to(&relation))))
     };
     let (published, theirs) = both(|| juju.relation_get_own_app(&relation), theirs);
     let Some((app, data, stale)) = theirs? else { return Ok(None) };
@@ -141,11 +140,10 @@ pub(super) fn followers(view: &View) -> Result<Vec<Follower>, Error> {
 fn follower(view: &View, endpoint: &'static str, relation: RelationId) -> Result<Option<Follower>, Error> {
     let juju = &view.juju;
     let (published, remote) = both(|| juju.relation_get_own_app(&relation), || juju.remote(&view.ctx, &relation));
-    let (published, remote) = (published?.unwrap_or_default(), remote?);
-    let Some(app) = remote.app else { return Ok(None) };
+    let (published, Some(remote)) = (published?.unwrap_or_default(), remote?) else { return Ok(None) };
     let stale = remote.stale || juju.is_deaf_to(&relation);
     let host = if endpoint == names::ENDPOINT_SLURMDBD {
-        match AccountingHost::decode(&juju.relation_get_remote(&relation, &app)?) {
+        match AccountingHost::decode(&juju.relation_get_remote(&relation, &remote)?) {
             Ok(None) => Said::Nothing,
             Ok(Some(data)) => Said::This(data.hostname),
             Err(error) => Said::Unusable(charm::log::chain(&error)),
@@ -154,11 +152,12 @@ fn follower(view: &View, endpoint: &'static str, relation: RelationId) -> Result
         Said::Nothing
     };
     let asked = [names::ENDPOINT_SACKD, names::ENDPOINT_SLURMRESTD].contains(&endpoint);
-    let acknowledges = asked && acknowledges(view, &relation, &app)?;
+    let acknowledges = asked && acknowledges(view, &relation, &remote.app)?;
     let copied = endpoint != names::ENDPOINT_SLURMRESTD || !acknowledges || {
         let own = juju.relation_get_unit(&relation, &view.ctx.unit)?;
         published.iter().all(|(key, value)| own.get(key) == Some(value))
     };
+    let app = remote.app;
     Ok(Some(Follower { endpoint, relation, app, stale, published, host, acknowledges, copied }))
 }
 
@@ -192,7 +191,7 @@ pub(super) fn acknowledgements(view: &View, known: &Facts) -> Result<Acknowledge
             continue;
         }
         for relation in juju.relations(&view.ctx, endpoint)? {
-            let Some(app) = juju.remote(&view.ctx, &relation)?.app else { continue };
+            let Some(Remote { app, .. }) = juju.remote(&view.ctx, &relation)? else { continue };
             let own = there.iter().filter(|unit| unit.app() == app && !has(unit));
             units.extend(own.map(|unit| (relation.clone(), unit.clone())));
         }

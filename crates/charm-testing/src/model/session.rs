@@ -331,7 +331,7 @@ impl Inner {
         }
         let units = self.draft.apps.get(&remote).map(|app| &app.units).into_iter().flatten();
         let own = self.draft.apps.get(&self.unit.app()).and_then(|app| app.units.get(&self.unit));
-        if own.is_some_and(|own| own.deaf_to.contains(&number)) {
+        if own.is_some_and(|own| own.deaf_to.contains_key(&number)) {
             // Of a relation that was made again this agent knows no unit.
             return Ok("[]".to_owned());
         }
@@ -361,8 +361,9 @@ impl Inner {
                 return refused("permission denied");
             }
             let own = self.draft.apps[&app].units.get(&self.unit);
-            if owner != app.as_str() && own.is_some_and(|own| own.deaf_to.contains(&number)) {
-                return Ok("{}".to_owned());
+            let first_read = own.and_then(|own| own.deaf_to.get(&number));
+            if let Some(bag) = first_read.filter(|_| owner != app.as_str()) {
+                return Ok(json!(bag).to_string());
             }
         } else if owner.split_once('/').is_none() {
             return misused(format!("expected unit name, got application name \"{owner}\""));

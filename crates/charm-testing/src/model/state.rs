@@ -42,8 +42,8 @@ pub(super) struct Unit {
     pub(super) dying: bool,
     /// The unit on whose machine it is, as its subordinate.
     pub(super) principal: Option<UnitName>,
-    /// Relations whose other application its agent goes on seeing as it was at first, that is, silent.
-    pub(super) deaf_to: BTreeSet<u64>,
+    /// Relations whose other application its agent goes on seeing as it was at first, with that bag.
+    pub(super) deaf_to: BTreeMap<u64, Databag>,
     /// Relations that it has left.
     pub(super) left: BTreeSet<u64>,
     /// Units that are gone from a relation without its agent having heard.

@@ -11,6 +11,8 @@ use crate::name::{AppName, EndpointName, RelationId, UnitName};
 const JUJUS_OWN: [&str; 3] = ["egress-subnets", "ingress-address", "private-address"];
 /// How the keys begin that a unit writes about itself. They are no part of a copy of its application's bag.
 const UNITS_OWN: &str = "unit_";
+/// When a unit wrote its copy of its application's bag: milliseconds since 1970. The copy of an earlier leader is older.
+pub(super) const COPY_TIME: &str = "unit_copy_time";
 
 /// Returns the entries of `wanted` that `present` lacks or has otherwise.
 pub fn missing(wanted: Databag, present: &Databag) -> Databag {
@@ -20,8 +22,7 @@ pub fn missing(wanted: Databag, present: &Databag) -> Databag {
 /// Who is at the other end of a relation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
-    /// None while Juju does not know the application.
-    pub app: Option<AppName>,
+    pub app: AppName,
     /// This unit's agent names no unit at the other end, and the controller does: no hook may come when something
     /// changes there. Seen on Juju 4.0.13 for a relation that was made again.
     pub stale: bool,
@@ -38,20 +39,21 @@ impl Juju {
         Ok(relations)
     }
 
-    /// Finds out who is at the other end. A hook that tells of a unit there needs no question.
-    pub fn remote(&self, ctx: &Context, relation: &RelationId) -> Result<Remote, ToolError> {
+    /// Finds out who is at the other end. A hook that tells of a unit there needs no question. None: Juju does not know
+    /// the application yet.
+    pub fn remote(&self, ctx: &Context, relation: &RelationId) -> Result<Option<Remote>, ToolError> {
         if let Event::Relation(RelationEvent { relation: own, remote_app: Some(app), kind, .. }) = &ctx.event
             && own == relation
             && matches!(kind, RelationEventKind::Joined | RelationEventKind::Changed)
         {
-            return Ok(Remote { app: Some(app.clone()), stale: false });
+            return Ok(Some(Remote { app: app.clone(), stale: false }));
         }
         if let Some(unit) = self.relation_list(relation)?.first() {
-            return Ok(Remote { app: Some(unit.app()), stale: false });
+            return Ok(Some(Remote { app: unit.app(), stale: false }));
         }
-        let Some(app) = self.relation_list_app(relation)? else { return Ok(Remote { app: None, stale: false }) };
+        let Some(app) = self.relation_list_app(relation)? else { return Ok(None) };
         let stale = self.goal_state()?.remote_units(relation.endpoint()).iter().any(|unit| unit.app() == app);
-        Ok(Remote { app: Some(app), stale })
+        Ok(Some(Remote { app, stale }))
     }
 
     /// Lists the relations of an endpoint. In `-broken` Juju may or may not list the relation that ends.
@@ -111,22 +113,28 @@ impl Juju {
     ///
     /// An agent keeps what it once read of an application's bag until a hook tells of a change, and after
     /// `remove-relation` and `integrate` that hook may never come. Bags of units that it does not take for members are
-    /// read anew each time. So where the application's bag is empty, the units that exist are looked at, but for what
-    /// each says about itself: [`JujuWriter::relation_set_app_mirrored`] leaves a copy with the leader.
-    pub fn relation_get_remote(&self, relation: &RelationId, app: &AppName) -> Result<Databag, ToolError> {
-        let bag = self.relation_get_app(relation, app)?;
-        if !bag.is_empty() {
+    /// read anew each time. So where the relation is stale or the application's bag is empty, the units that exist are
+    /// looked at, but for what each says about itself: [`JujuWriter::relation_set_app_mirrored`] leaves a copy with the
+    /// leader. Each leader leaves its own, and the newest counts.
+    pub fn relation_get_remote(&self, relation: &RelationId, remote: &Remote) -> Result<Databag, ToolError> {
+        let bag = self.relation_get_app(relation, &remote.app)?;
+        if !bag.is_empty() && !remote.stale {
             return Ok(bag);
         }
-        for unit in self.goal_state()?.remote_units(relation.endpoint()).iter().filter(|unit| unit.app() == *app) {
+        let mut newest: Option<(u64, Databag)> = None;
+        let goal = self.goal_state()?;
+        for unit in goal.remote_units(relation.endpoint()).iter().filter(|unit| unit.app() == remote.app) {
             let mut copy = self.relation_get_remote_unit(relation, unit)?.unwrap_or_default();
+            // A charm from before this key wrote none.
+            let time = copy.get(COPY_TIME).and_then(|time| time.parse().ok()).unwrap_or(0);
             copy.retain(|key, _| !JUJUS_OWN.contains(&key.as_str()) && !key.starts_with(UNITS_OWN));
-            if !copy.is_empty() {
-                self.link.session().deaf_to.insert(relation.clone());
-                return Ok(copy);
+            if !copy.is_empty() && newest.as_ref().is_none_or(|(known, _)| *known < time) {
+                newest = Some((time, copy));
             }
         }
-        Ok(bag)
+        let Some((_, copy)) = newest else { return Ok(bag) };
+        self.link.session().deaf_to.insert(relation.clone());
+        Ok(copy)
     }
 
     /// Says whether [`Juju::relation_get_remote`] had to make do with a copy. Then no hook will tell of a change.

@@ -2,12 +2,13 @@
 //! sending at the end.
 
 use super::port::Port;
+use super::relation::COPY_TIME;
 use super::secret::SecretContent;
 use super::{Databag, JujuWriter, Refusal, ToolError};
 use crate::name::{RelationId, SecretId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A true `is-leader` holds for half a minute at least; asked again well before that.
 pub(super) const LEADERSHIP_TRUSTED: Duration = Duration::from_secs(15);
@@ -102,7 +103,7 @@ impl JujuWriter {
             let Some(present) = unless_denied(present)?.map(Option::unwrap_or_default) else { continue };
             if side == Side::App && self.link.session().mirrored.remove(&relation) {
                 // As it will be: a key that is deleted there is deleted here.
-                let copy = present.clone().into_iter().chain(wanted.clone());
+                let copy = present.clone().into_iter().chain(wanted.clone()).chain([copy_time()]);
                 bags.entry((relation.clone(), Side::Unit)).or_default().extend(copy);
             }
             let is_new = |(key, value): &(&String, &String)| present.get(*key).map_or("", String::as_str) != *value;
@@ -134,6 +135,12 @@ impl JujuWriter {
         self.link.session().forget("opened-ports");
         Ok(())
     }
+}
+
+/// The key that tells the copies of several leaders apart.
+fn copy_time() -> (String, String) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (COPY_TIME.to_owned(), now.as_millis().to_string())
 }
 
 /// Turns a denial into a warning, and nothing.

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::name::AppName;
-use crate::tools::Tools;
 use crate::tools::process::{Call, Output, ToolRunner};
+use crate::tools::{Remote, Tools};
 use std::sync::{Arc, Mutex};
 
 /// A unit with some data; remembers every call.
@@ -187,8 +187,10 @@ fn a_write_that_fails_is_an_error() {
     assert!(tools.writer().send().unwrap_err().to_string().ends_with("ERROR broken pipe"));
 }
 
-/// An agent that goes on seeing the application's bag as it first read it.
-struct Deaf;
+/// An agent that goes on seeing the application's bag as it first read it. Two units have led since.
+struct Deaf {
+    first_read: &'static str,
+}
 
 impl ToolRunner for Deaf {
     fn run(&self, call: &Call<'_>) -> std::io::Result<Output> {
@@ -196,11 +198,12 @@ impl ToolRunner for Deaf {
         let stdout = match line.as_str() {
             "goal-state --format=json" => {
                 r#"{"units":{},"relations":{"slurmd":{"compute":{"status":"joined"},"compute/0":{"status":"waiting"},
-                   "compute/1":{"status":"waiting"},"gpu/0":{"status":"waiting"}}}}"#
+                   "compute/1":{"status":"waiting"},"compute/2":{"status":"waiting"},"gpu/0":{"status":"waiting"}}}}"#
             }
-            line if line.ends_with("--app - compute") => "{}",
-            line if line.ends_with("- compute/1") => r#"{"ingress-address":"10.0.0.2","partition":"{}"}"#,
+            line if line.ends_with("--app - compute") => self.first_read,
             line if line.ends_with("- compute/0") => r#"{"ingress-address":"10.0.0.1","unit_own":"1"}"#,
+            line if line.ends_with("- compute/1") => r#"{"partition":"new","unit_copy_time":"2000"}"#,
+            line if line.ends_with("- compute/2") => r#"{"partition":"old","unit_copy_time":"1999"}"#,
             other => panic!("{other}"),
         };
         Ok(Output { exit_code: Some(0), stdout: stdout.into(), stderr: Vec::new() })
@@ -208,14 +211,18 @@ impl ToolRunner for Deaf {
 }
 
 #[test]
-fn where_an_agent_is_deaf_the_leaders_copy_is_read() {
-    let tools = Tools::with_runner(&"slurmctld/0".parse().unwrap(), Arc::new(Deaf));
-    let app: AppName = "compute".parse().unwrap();
-    assert!(!tools.is_deaf_to(&relation()));
-    assert_eq!(tools.relation_get_remote(&relation(), &app).unwrap(), bag(&[("partition", "{}")]));
-    assert!(tools.is_deaf_to(&relation()));
+fn where_an_agent_is_deaf_the_newest_copy_of_a_leader_is_read() {
+    let remote = |stale| Remote { app: "compute".parse().unwrap(), stale };
+    for (first_read, stale) in [("{}", true), ("{}", false), (r#"{"partition":"first"}"#, true)] {
+        let tools = Tools::with_runner(&"slurmctld/0".parse().unwrap(), Arc::new(Deaf { first_read }));
+        assert!(!tools.is_deaf_to(&relation()));
+        let read = tools.relation_get_remote(&relation(), &remote(stale)).unwrap();
+        assert_eq!(read, bag(&[("partition", "new")]), "{first_read} {stale}");
+        assert!(tools.is_deaf_to(&relation()));
+    }
     let (juju, tools) = stage(Juju::default());
-    assert_eq!(tools.relation_get_remote(&relation(), &app).unwrap(), bag(&[("same", "1"), ("old", "2")]));
+    let read = tools.relation_get_remote(&relation(), &remote(false)).unwrap();
+    assert_eq!(read, bag(&[("same", "1"), ("old", "2")]));
     assert!(!tools.is_deaf_to(&relation()));
     calls(&juju, &["relation-get --format=json -r slurmd:3 --app - compute"]);
 }
@@ -241,9 +248,10 @@ fn a_copy_is_whole_also_of_keys_that_an_earlier_leader_wrote() {
     let tools = Tools::with_runner(&"slurmctld/0".parse().unwrap(), juju.clone());
     tools.writer().relation_set_app_mirrored(&relation(), &bag(&[("new", "3"), ("old", "")]));
     tools.writer().send().unwrap();
-    let expected = [
-        r#"relation-set -r slurmd:3 --app --file - < {"new":"3","old":""}"#,
-        r#"relation-set -r slurmd:3 --file - < {"new":"3","same":"1"}"#,
-    ];
-    assert_eq!(*juju.0.lock().unwrap(), expected);
+    let said = juju.0.lock().unwrap();
+    let [app, copy] = said.as_slice() else { panic!("{said:?}") };
+    assert_eq!(app, r#"relation-set -r slurmd:3 --app --file - < {"new":"3","old":""}"#);
+    let (copy, time) = copy.split_once(r#","unit_copy_time":""#).unwrap();
+    assert_eq!(copy, r#"relation-set -r slurmd:3 --file - < {"new":"3","same":"1""#);
+    assert!(time.strip_suffix("\"}").unwrap().parse::<u64>().unwrap() > 0);
 }
