@@ -53,8 +53,8 @@ def test_a_relation_made_again_that_brings_nothing_but_created(cluster):
 
 
 def test_what_is_said_later_in_a_relation_made_again_is_heard_without_an_event(cluster):
-    """The controller's agent is deaf to it for good, and goes on seeing the bag that it first read: an empty bag, or the
-    first words, as it happened. Nobody calls the charm."""
+    """The controller's agent is deaf to it for good, and goes on seeing the bag that it first read: an empty bag, or
+    the first words, as it happened. Nobody calls the charm."""
     bags = [bag for bag in cluster.databags()["compute/0"] if bag["endpoint"] == "slurmctld"]
     relation = f"slurmd:{bags[0]['relation-id']}"
     question = f"relation-get --format=json -r {relation} --app - compute"
