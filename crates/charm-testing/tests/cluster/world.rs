@@ -321,6 +321,8 @@ impl World {
         files.values_mut().for_each(|text| *text = text.replace(&id, "<key>"));
         let masked = |mut bag: charm::Databag| {
             bag.values_mut().for_each(|text| *text = text.replace(&id, "<key>"));
+            // When the copy was written is no part of the state either.
+            bag.entry("unit_copy_time".to_owned()).and_modify(|time| "<time>".clone_into(time));
             bag
         };
         let holds = |key: &Option<String>| key.as_ref().is_some_and(|text| text.contains(&secret["key"]));
