@@ -399,24 +399,33 @@ def test_a_controller_joins_while_another_one_is_down(trio):
 
 
 @slow
-def test_controllers_and_nodes_join_together(trio):
-    site = trio
+def test_controllers_nodes_and_login_nodes_join_together(trio):
+    site, cluster = trio, trio.cluster
     site.remove(site.order()[-1])
     site.await_agreement(180)
     nodes = len(site.nodes())
-    site.cluster.add_unit(APPLICATION)
-    site.cluster.add_unit("compute")
-    site.cluster.settle(slurmctld=3, compute=nodes + 1)
+    cluster.add_unit(APPLICATION)
+    cluster.add_unit("compute")
+    deploy_login_node(cluster)
+    cluster.settle(slurmctld=3, compute=nodes + 1, login=1)
     site.prepare_nodes()
     site.await_agreement()
+    [unit] = cluster.juju.status().get_units("login")
+    assert cluster.on(unit, "srun", LITTLE, "hostname", seconds=120).strip()
+
+
+def deploy_login_node(cluster):
+    """The story that looks at it last takes it away."""
+    if "login" not in cluster.juju.status().apps:
+        cluster.deploy_charm("sackd", "login", 1)
+        cluster.juju.integrate("login", APPLICATION)
 
 
 @slow
 def test_a_login_node_follows_the_controller_that_serves(trio):
     """A slurmctld that takes over may not know the login node, and sends it nothing then."""
     site, cluster = trio, trio.cluster
-    cluster.deploy_charm("sackd", "login", 1)
-    cluster.juju.integrate("login", APPLICATION)
+    deploy_login_node(cluster)
     [unit] = eventually(lambda: cluster.juju.status().get_units("login"), bool, "the login node", 60)
     cluster.await_message(unit, "^active: login node of slurmctld$", 180)
     # It is away while sackd is restarted, which takes seconds where the first controller is silent.
