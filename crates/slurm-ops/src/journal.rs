@@ -15,11 +15,29 @@ use std::time::{Duration, Instant};
 const LINES: u32 = 200;
 
 /// Returns what a unit's last run complained about, on one line: the first complaint, which names the culprit, and the
-/// last fatal line. `None`: nothing, or nobody could be asked.
+/// last fatal line; or how it was killed, if it complained about nothing. `None`: nothing, or nobody could be asked.
 pub fn last_complaint(host: &Host, unit: &str) -> Option<String> {
     let journal = read(host, unit, &format!("--lines={LINES}"))?;
     // The last start in sight is the one to tell about.
-    summary(last_run(&journal))
+    reason(last_run(&journal))
+}
+
+/// What slurmctld says when it serves. What it complained about before that did not end it.
+const SERVES: &str = "Running as primary controller";
+
+fn reason(run: &str) -> Option<String> {
+    let end = run.rfind(SERVES).map_or(run, |serves| &run[serves..]);
+    summary(end).or_else(|| killed(end))
+}
+
+/// How systemd says that it killed a unit, or that somebody else did.
+fn killed(run: &str) -> Option<String> {
+    if run.contains("State 'stop-sigterm' timed out") {
+        return Some("it did not end when it was stopped, and was killed".to_owned());
+    }
+    let (_, end) = run.rsplit_once("Main process exited, ")?;
+    let status = end.lines().next()?.trim();
+    (!status.starts_with("code=exited")).then(|| format!("its process ended: {status}"))
 }
 
 /// How far the journal may lag behind what was done.
@@ -230,6 +248,23 @@ mod tests {
         assert_eq!(summary(text).as_deref(), Some("bad thing / fatal: could not go on"));
         assert_eq!(summary("slurmctld: fatal: only this\n").as_deref(), Some("fatal: only this"));
         assert_eq!(summary("all is well\n"), None);
+    }
+
+    #[test]
+    fn what_was_said_before_a_daemon_served_is_not_why_it_ended() {
+        let served = "Starting slurmctld.service - Slurm controller daemon...\n\
+                      slurmctld: error: Could not open job state file /var/lib/slurm/job_state: No such file\n\
+                      slurmctld: Running as primary controller\n";
+        assert_eq!(reason(served), None);
+        let fatal = format!("{served}slurmctld: fatal: out of luck\n");
+        assert_eq!(reason(&fatal).as_deref(), Some("fatal: out of luck"));
+        let exited = "slurmctld.service: Main process exited, code=killed, status=9/KILL\n";
+        let killed = format!("{served}{exited}slurmctld.service: Failed with result 'signal'.\n");
+        assert_eq!(reason(&killed).as_deref(), Some("its process ended: code=killed, status=9/KILL"));
+        let hung = format!("{served}slurmctld.service: State 'stop-sigterm' timed out. Killing.\n{exited}");
+        assert_eq!(reason(&hung).as_deref(), Some("it did not end when it was stopped, and was killed"));
+        let gave_up = "slurmctld.service: Main process exited, code=exited, status=1/FAILURE\n";
+        assert_eq!(reason(&format!("{served}{gave_up}")), None);
     }
 
     #[test]
