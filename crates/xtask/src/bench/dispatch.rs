@@ -22,6 +22,8 @@ const ROUNDS: usize = 5;
 const TIMES_IN_A_ROUND: usize = 10;
 const CHANGES: usize = 7;
 const SETTLED: &str = "settled";
+/// A charm of the tests that speaks `mysql_client`.
+const DATABASE: &str = "mariadb";
 const IN_MACHINE: &str = "/var/tmp/bench_tool";
 const DIRECTORY: &str = "/var/tmp/bench";
 
@@ -65,6 +67,7 @@ pub(super) fn measure() -> Result<(String, String)> {
     pack::juju_local()?;
     let image = Building::start(None)?;
     pack::all_charms()?;
+    pack::test_charm(DATABASE)?;
     image.finish()?;
     let tool = build_tool()?;
     let figures = lab::with(|lab, scratch| {
@@ -110,13 +113,15 @@ fn await_calm(lab: &Lab<'_>, count: usize, units: &[&str]) -> Result<()> {
 
 /// What follows the controllers comes after the pair was measured: the controllers look at it as well.
 fn followers(lab: &Lab<'_>, tool: &str) -> Result<Vec<Figures>> {
-    for (charm, name) in [("sackd", "login"), ("slurmrestd", "rest")] {
+    lab.juju(&["deploy", &layout::charm_file(DATABASE)?.to_string_lossy(), "mysql"])?;
+    for (charm, name) in [("sackd", "login"), ("slurmrestd", "rest"), ("slurmdbd", "slurmdbd")] {
         lab.juju(&["deploy", &layout::charm_file(charm)?.to_string_lossy(), name])?;
         lab.juju(&["integrate", name, "slurmctld"])?;
     }
-    say("waiting for the login node and the REST API to settle");
-    await_calm(lab, 5, &["slurmctld/0", "login/0", "rest/0"])?;
-    settled(lab, tool, &[("sackd", "login/0"), ("slurmrestd", "rest/0")])
+    lab.juju(&["integrate", "slurmdbd", "mysql"])?;
+    say("waiting for the login node, accounting and the REST API to settle");
+    await_calm(lab, 7, &["slurmctld/0", "login/0", "rest/0", "slurmdbd/0"])?;
+    settled(lab, tool, &[("sackd", "login/0"), ("slurmrestd", "rest/0"), ("slurmdbd", "slurmdbd/0")])
 }
 
 fn all(lab: &Lab<'_>, tool: &str) -> Result<Vec<Figures>> {
