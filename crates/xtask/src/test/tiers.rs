@@ -33,8 +33,9 @@ const HA_TESTS: [&str; 5] = [
     "tests/test_ha_rotation.py",
 ];
 
-/// Two test files at a time, each with a model of its own: most of their time is spent waiting for machines.
-const SIDE_BY_SIDE: [&str; 2] = ["--numprocesses=2", "--dist=loadfile"];
+/// Some test files at a time, each with a model of its own: most of their time is spent waiting for machines.
+const TWO_FILES: [&str; 2] = ["--numprocesses=2", "--dist=loadfile"];
+const THREE_FILES: [&str; 2] = ["--numprocesses=3", "--dist=loadfile"];
 
 /// How a tier ended.
 pub(super) struct Outcome {
@@ -61,7 +62,7 @@ pub(super) fn run(tier: Tier, extent: Extent<'_>, rest: &[String], machines: &mu
         Tier::JujuLocal => juju_local(extent, rest, machines),
         Tier::Cluster => {
             let mut command = on_slurm(&["tests"], extent, machines)?;
-            pytest(command.args(["--ignore", JUJU_LOCAL_TESTS]).args(SIDE_BY_SIDE).args(rest))
+            pytest(command.args(["--ignore", JUJU_LOCAL_TESTS]).args(THREE_FILES).args(rest))
         }
         Tier::Leaving => pytest(pytest_of_ours(&LEAVING_TESTS, extent, machines)?.args(rest)),
         Tier::Ha => pytest(on_slurm(&HA_TESTS, extent, machines)?.args(rest)),
@@ -85,7 +86,7 @@ fn juju_local(extent: Extent<'_>, rest: &[String], machines: &mut Machines) -> R
         false => Outcome { counts: Counts::default(), succeeded: true },
     };
     let mut command = pytest_of_ours(&[JUJU_LOCAL_TESTS], extent, machines)?;
-    let on_machines = pytest(command.args(SIDE_BY_SIDE).args(rest))?;
+    let on_machines = pytest(command.args(TWO_FILES).args(rest))?;
     outcome.counts += on_machines.counts;
     outcome.succeeded &= on_machines.succeeded;
     Ok(outcome)
