@@ -175,7 +175,7 @@ def end_state(cluster):
     for pattern, name in identities:
         text = re.sub(pattern, name, text)
     # When something was done, and identity of what was made.
-    return re.sub(r"(?m)^.*(?:StartTime|generation).*$", "", text)
+    return re.sub(r"(?m)^.*(?:StartTime|generation|unit_copy_time).*$", "", text)
 
 
 def lines(state):
