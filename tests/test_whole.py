@@ -1,5 +1,6 @@
 """One of each: accounting and the REST API come to a cluster whose jobs run, are away, go and come again."""
 import json
+import re
 
 import pytest
 
@@ -122,8 +123,8 @@ def test_records_wait_for_a_database_whose_disk_is_full(whole, job):
     ended = whole.on("login/0", "sh", "-es", stdin=LARGE_JOBS).split()
     for one in ended:
         whole.await_job(one, "COMPLETED")
-    await_seen(whole, "slurmdbd/0", "waiting: for mysql to answer slurmdbd")
-    await_seen(whole, "slurmctld/0", " records")
+    await_seen(whole, "slurmdbd/0", "^waiting: for mysql to answer slurmdbd$")
+    await_seen(whole, "slurmctld/0", "^active: primary - UP; accounting: .*[0-9]+ records")
     whole.shell("mysql/0", "rm /var/lib/mysql/ballast")
     complete = lambda: {sacct(whole, one) for one in ended}
     eventually(complete, equals({f"{one}|COMPLETED" for one in ended}), "the records of then", 180)
@@ -131,14 +132,15 @@ def test_records_wait_for_a_database_whose_disk_is_full(whole, job):
     whole.await_message("slurmctld/0", "^active: primary - UP$", 120)
 
 
-def await_seen(cluster, unit, words):
-    """A database whose disk is full starts, answers for a moment, and ends: the unit is asked until it meets that."""
+def await_seen(cluster, unit, pattern):
+    """Waits for a status that lasts for a moment only: a database whose disk is full starts, answers, and ends again.
+    So the unit looks again each time."""
 
     def look():
         cluster.fire(unit)
         return cluster.message(unit)
 
-    eventually(look, lambda message: words in message, f"status of {unit}", 180)
+    eventually(look, re.compile(pattern).search, f"status of {unit}", 180)
 
 
 def test_accounting_goes_and_comes_again(whole, job):

@@ -250,8 +250,8 @@ impl Model {
         Ok(())
     }
 
-    /// Has the agent of a unit go on seeing the other application's bag as it is now, as Juju's does after a relation was
-    /// made again; or takes that back, as a restart of the agent does.
+    /// Has the agent of a unit go on seeing the other application's bag as it is now, as Juju's does after a relation
+    /// was made again; or takes that back, as a restart of the agent does.
     pub fn deafen(&self, unit: &UnitName, relation: &RelationId, deaf: bool) -> Result<(), Impossible> {
         let mut state = self.state();
         let known = state.relations.get(&relation.number());

@@ -11,7 +11,8 @@ use crate::name::{AppName, EndpointName, RelationId, UnitName};
 const JUJUS_OWN: [&str; 3] = ["egress-subnets", "ingress-address", "private-address"];
 /// How the keys begin that a unit writes about itself. They are no part of a copy of its application's bag.
 const UNITS_OWN: &str = "unit_";
-/// When a unit wrote its copy of its application's bag: milliseconds since 1970. The copy of an earlier leader is older.
+/// When a unit wrote its copy of its application's bag, in milliseconds since 1970. The copy of an earlier leader is
+/// older.
 pub(super) const COPY_TIME: &str = "unit_copy_time";
 
 /// Returns the entries of `wanted` that `present` lacks or has otherwise.
